@@ -122,6 +122,8 @@ class HomeLibrary:
         self._catalog = Catalog(self._files.actions, {})
         self._tools: Mapping[str, Action] = {}
         """The tools of accepted MCP servers, by action name."""
+        self._of_servers: dict[str, tuple[Action, ...]] = {}
+        """The tools of each accepted MCP server by its hash, which are the same as long as that is."""
         self._reading = asyncio.Lock()
         self._compiling = asyncio.Lock()
 
@@ -456,7 +458,12 @@ class HomeLibrary:
     def _server_tools(self) -> tuple[Action, ...]:
         """Return the tools of the accepted servers."""
         found = (self._files.stored[each.identity.hash] for each in self.accepted_connectors())
-        return tuple(each for one in found if one.manifest.server for each in server_actions(one))
+        self._of_servers = {
+            one.identity.hash: self._of_servers.get(one.identity.hash) or (*server_actions(one),)
+            for one in found
+            if one.manifest.server
+        }
+        return tuple(chain.from_iterable(self._of_servers.values()))
 
     def _taken_name(self, action: Action, taken: Mapping[str, Action]) -> Iterator[Problem]:
         """Yield why *action* is not offered: the tool of a server that was accepted first is *taken* for its name."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aileron_core.actions.model import Action, ConnectorIdentity
 from aileron_core.clock import Clock
@@ -25,6 +25,8 @@ from aileron_core.tasks import spawn
 
 if TYPE_CHECKING:
     from aileron_core.connectors.http.client import OutgoingClient
+
+_QUIET_SECONDS: Final = 60.0
 
 
 class RunningServers:
@@ -63,6 +65,8 @@ class RunningServers:
         self._rehearses = start is None
         self._rehearsals: dict[str, Rehearsals] = {}
         """By the hash of the server."""
+        self._differing: dict[ConnectorIdentity, tuple[ToolDefinition, ...] | None] = {}
+        """Of each server that reported another listing within the last minute, the newest not yet passed on."""
         self.processes = ServerProcesses(
             start or self._boxes,
             make_outgoing=make_outgoing,
@@ -101,13 +105,24 @@ class RunningServers:
 
     async def close(self) -> None:
         """End what rehearses; the processes end with the registry of connectors."""
-        for each in self._rehearsals.values():
-            await each.close()
+        closing = tuple(each.close() for each in self._rehearsals.values())
+        await asyncio.gather(*closing, return_exceptions=True)
 
     def _listed(self, identity: ConnectorIdentity, tools: tuple[ToolDefinition, ...]) -> None:
-        with suppress(RuntimeError):  # the console is closing
-            differs = self._library.server_differs(identity, tools)
-            asyncio.run_coroutine_threadsafe(differs, self._loop)
+        self._call(partial(self._differs, identity, tools))
+
+    def _differs(self, identity: ConnectorIdentity, tools: tuple[ToolDefinition, ...]) -> None:
+        is_first = identity not in self._differing
+        self._differing[identity] = tools
+        if is_first:
+            self._pass_on(identity)
+
+    def _pass_on(self, identity: ConnectorIdentity) -> None:
+        """Have the newest listing installed, then no other one for a minute: that costs the core's loop time."""
+        if (tools := self._differing.pop(identity)) is not None:
+            self._differing[identity] = None
+            self._loop.call_later(_QUIET_SECONDS, self._pass_on, identity)
+            spawn(self._library.server_differs(identity, tools), name="offer what a server lists")
 
     def _host_refused(self, name: str, host: str, problem: str) -> None:
         self.processes.host_refused(name, host, problem)

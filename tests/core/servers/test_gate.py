@@ -11,6 +11,7 @@ from aileron_core.actions.validate import validate
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.intents import ReleaseServer
 from aileron_core.errors import Conflict, NotFound
+from aileron_core.library import home_library, running_servers
 from tests.support.core_harness import ROOT, Core, records
 from tests.support.mcp_servers import UnboxedServers, install, notes, table
 
@@ -130,6 +131,38 @@ async def test_a_changed_tool_does_not_run_until_a_person_accepts_the_difference
     ended = await plain.run(await plain.ask_for("small.set", {"again": True}))
     assert ended.state == "completed"
     assert len([*(home_of(plain) / "store" / "connectors" / "sha256").iterdir()]) == 1
+
+
+async def test_of_a_server_that_lists_other_tools_each_time_the_newest_listing_is_offered_in_a_while(
+    plain: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To install one costs the loop of everybody: not each that differs is, and the last one is not forgotten."""
+    source = """
+    def tools():
+        new = f"new{time.time_ns()}"
+        note(f"lists {new}")
+        return [tool("get"), tool("set"), tool(new)]
+
+    def call(id, name, args):
+        send(method="notifications/tools/list_changed")
+        send(id=id, result=text("ok"))
+    """
+    monkeypatch.setattr(running_servers, "_QUIET_SECONDS", 2.0)
+    install(home_of(plain), table(tmp_path, source))
+    await accept(plain)
+    installed: list[object] = []
+    real = home_library._install_listed
+    monkeypatch.setattr(
+        home_library, "_install_listed", lambda *what: (installed.append(what), real(*what))
+    )
+    for number in range(8):
+        assert (await plain.call("small.get", {"n": number})).row.state == "completed"
+
+    def listed() -> list[str]:
+        return [each.removeprefix("lists ") for each in notes(tmp_path) if "lists " in each]
+
+    await plain.until(lambda: f"{listed()[-1]}: ask" in repr(plain.app.library.not_accepted()))
+    assert len(installed) < len(listed()) - 3
 
 
 async def test_what_waited_for_a_person_does_not_run_with_other_bytes(
