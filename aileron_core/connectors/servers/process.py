@@ -660,6 +660,8 @@ class ServerProcesses:
         name, now = process.name, self._clock.monotonic()
         with self._lock:
             self._alive.discard(process)
+            kept = {use: each for use, each in self._current.items() if each[1] is not process}
+            self._current = kept  # the key of the process has its secrets
             if not end.is_fault:
                 return
             recent = [each for each in self._ends.get(name, ()) if now - each < _ENDS_SECONDS]

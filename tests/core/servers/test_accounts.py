@@ -1,5 +1,6 @@
 """A server with secrets behind the gate: its calls wait for their account, and what it answers is without them."""
 
+import gc
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pytest
 
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.definitions import definitions_bytes, from_listing
+from aileron_core.connectors.servers.process import ServerKey
 from aileron_core.connectors.servers.propose import manifest_bytes
 from aileron_core.connectors.servers.table import VERSION
 from aileron_core.connectors.store import ConnectorStore
@@ -100,6 +102,12 @@ async def test_a_locked_vault_ends_a_server_that_holds_a_secret(
     (server,) = unboxed.processes
     core.app.vault.lock()
     await core.until(lambda: server.poll() is not None)
+    await core.until(lambda: not keys_with_secrets())
+
+
+def keys_with_secrets() -> list[ServerKey]:
+    """Return what in memory a process with secrets could be started from."""
+    return [each for each in gc.get_objects() if isinstance(each, ServerKey) and each.secrets]
 
 
 async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_them(
