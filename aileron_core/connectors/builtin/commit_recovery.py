@@ -129,8 +129,8 @@ def _recovered(folder: Path, handle: int, journal: bytes) -> Iterator[str]:
         found = _run(terms, journal)
     except (OSError, ValueError, LookupError, TypeError) as error:
         yield (
-            f"{escape(str(folder))}: the changes of an approved command were under way when its session "
-            f"ended, and could not be taken back ({escape(str(error))}). Aileron tries again at the next start."
+            f"{escape(str(folder))}: the changes of an approved call were interrupted, and could not "
+            f"be taken back ({escape(str(error))}). Aileron tries again at the next start."
         )
         return
     if found is not None:
@@ -187,10 +187,10 @@ def _sentence(project: str, found: dict[str, Any]) -> str:
     )
     left = [escape(str(each)) for each in found["left"]]
     if not left:
-        return f"In {project}: a session ended while the changes of an approved command were made: {what}."
+        return f"In {project}: the changes of an approved call were interrupted: {what}."
     more = f" and {len(left) - _SHOWN:,} more" if len(left) > _SHOWN else ""
     return (
-        f"In {project}: a session ended while the changes of an approved command were made: {what}, except at "
+        f"In {project}: the changes of an approved call were interrupted: {what}, except at "
         f"{', '.join(left[:_SHOWN])}{more}, where something else has changed since. Look there, also for files "
         "whose names begin with .aileron-, which have what was there before."
     )

@@ -7,6 +7,7 @@ rehearsal starts the server anew, calls the tool once and ends it: nothing of it
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import secrets
 import threading
@@ -51,6 +52,7 @@ from aileron_core.errors import (
 from aileron_core.tasks import spawn
 from aileron_core.text import escape
 
+_log = logging.getLogger(__name__)
 _SCRIPT, _WORKER, _REQUESTS = "one_call.py", "worker", "requests"
 _CALL_SECONDS: Final = 10
 """How long a server may take in a rehearsal, its start included."""
@@ -167,7 +169,7 @@ class _Worker:
         os.write(calls, contents.support.seccomp_filter)
         os.lseek(calls, 0, os.SEEK_SET)
         journal = stack.enter_context(
-            commit_journal(self._home, self.key, self._folders[0], mounts, lambda _: None)
+            commit_journal(self._home, self.key, self._folders[0], mounts, _log.warning)
         )
         self._process = ToolWorker(
             "commands",
@@ -266,6 +268,7 @@ class Rehearsals:
         self._boxes, self._home, self._channels, self._ended = boxes, home, channels, ended
         self._lock = asyncio.Lock()
         self._worker: _Worker | None = None
+        self._is_closed = False
 
     async def worker(self) -> _Worker:
         """Return the worker; it is started where none runs, or one on folders that are others by now.
@@ -275,6 +278,8 @@ class Rehearsals:
         """
         await asyncio.to_thread(self._boxes.verify, self.table)
         async with self._lock:
+            if self._is_closed:
+                raise Unavailable("The server is not accepted any more, or the console is closing.")
             if self._worker is not None and not self._worker.is_good:
                 await self._worker.close()
                 self._worker = None
@@ -292,7 +297,8 @@ class Rehearsals:
             return self._worker
 
     async def close(self) -> None:
-        """End the worker with all that it keeps; what is being committed is done before."""
+        """End the worker with all that it keeps, and start no other; what is being committed is done before."""
+        self._is_closed = True
         async with self._lock:
             if self._worker is not None:
                 await self._worker.close()

@@ -10,6 +10,11 @@ from typing import Any
 
 import pytest
 
+from aileron_core.connectors.builtin.channel import ToolChannels
+from aileron_core.connectors.servers.box import BoxedServers
+from aileron_core.connectors.servers.rehearsal import Rehearsals
+from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.errors import Unavailable
 from tests.support.ordinary import give
 from tests.support.processes import alive, eventually, with_descendants
 from tests.support.rehearsed_server import RehearsedServer, rehearsed_server
@@ -188,6 +193,18 @@ def test_nothing_is_left_when_the_console_is_killed() -> None:
         assert len(pids) > 2
         server.process.kill()
         eventually(lambda: not pids & alive(), f"the end of {pids}", seconds=5)
+
+
+async def test_a_server_that_is_not_accepted_any_more_starts_no_worker(tmp_path: Path) -> None:
+    """A call that waited may look again: only what was accepted is run."""
+    boxes = BoxedServers(tmp_path, tmp_path, {}, tree=Path)
+    rehearsals = Rehearsals(
+        "notes", ServerTable(program=("/bin/true",)), (), boxes=boxes, home=tmp_path,
+        channels=ToolChannels(), differs=lambda _: None, ended=lambda _: None,
+    )  # fmt: skip
+    await rehearsals.close()
+    with pytest.raises(Unavailable, match="not accepted any more"):
+        await rehearsals.worker()
 
 
 def kill_worker(server: RehearsedServer) -> None:
