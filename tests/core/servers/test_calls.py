@@ -89,7 +89,10 @@ def test_a_gated_request_without_a_good_answer_is_unknown_and_made_once(
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        ("error={'code': -32601, 'message': 'no such tool'}", "did not run set (error -32601): no such tool"),
+        (
+            "error={'code': -32601, 'message': 'no such tool'}",
+            "did not run set (error -32601): no such tool",
+        ),
         ("error={'code': -32602, 'message': 'wrong'}", "did not run set (error -32602): wrong"),
         ("result=text('the disk is full', isError=True)", "the disk is full"),
     ],
