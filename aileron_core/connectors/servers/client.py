@@ -6,6 +6,7 @@ A line is parsed as a guest's output is, so that no answer holds the interpreter
 import itertools
 import json
 import os
+import re
 import select
 from abc import ABC, abstractmethod
 from collections import deque
@@ -55,6 +56,10 @@ META: Final[JsonObject] = {
 """Of each request of the new era, which has no `initialize`."""
 _NOTHING_RAN: Final = (-32601, -32602)
 """Method not found, invalid params: errors of JSON-RPC that come before anything is done."""
+_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]')
+_TOOL_DEPTH: Final = 4
+"""A tool is an object in the array `tools` of the object `result` of a message."""
+_MAX_DEPTH: Final = 100
 _FIRST_ID: Final = 1_700_000_001
 """A number of ten digits occurs in hardly any listing; see `Page`."""
 
@@ -471,7 +476,12 @@ class StdioClient(McpClient):
 
     def _parsed(self, line: bytes) -> JsonObject | None:
         try:
-            message = load(line, MAX_BYTES if self._is_listing else MAX_STRUCTURE_BYTES)
+            try:
+                message = self._value(line)
+            except RecursionError:
+                if not self._is_listing:
+                    raise
+                message = self._value(without_deep_tools(line))
         except StructureTooLarge as error:
             # Whose answer it is, without reading it.
             meant = [id_ for id_ in self._open if str(id_).encode() in line]
@@ -480,13 +490,14 @@ class StdioClient(McpClient):
             return {"id": meant[0], "error": {"message": f"its answer is too large: {error}"}}
         except (ValueError, RecursionError):
             if line.startswith(b"{") and self._open:  # may be the answer that somebody waits for
-                raise ServerFault("sent a message that is no JSON") from None
+                raise ServerFault("sent a message that is no JSON, or nested too deeply") from None
             return None
-        if not isinstance(message, dict):
-            return None
-        if self._scrubber.finds(line):
-            message = scrubbed(message, self._scrubber)
-        return cast("JsonObject", message)
+        return cast("JsonObject", message) if isinstance(message, dict) else None
+
+    def _value(self, line: bytes) -> Any:
+        """Return the JSON value of *line* without secrets."""
+        value = load(line, MAX_BYTES if self._is_listing else MAX_STRUCTURE_BYTES)
+        return scrubbed(value, self._scrubber) if self._scrubber.finds(line) else value
 
     def _answer(self, id_: Any, line: bytes, message: JsonObject) -> None:
         is_ours = type(id_) is int
@@ -548,6 +559,23 @@ def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES) -> Any:
 
 def _go_on() -> None:
     """Between two slices any other thread gets its turn by itself."""
+
+
+def without_deep_tools(listing: bytes) -> bytes:
+    """Return the answer to `tools/list` with null in place of each tool that is nested too deeply to be read."""
+    kept: list[bytes] = []
+    depth = deepest = began = end = 0
+    for found in _BRACKET.finditer(listing):
+        if found[0] in b"[{":
+            depth, deepest = depth + 1, max(deepest, depth + 1)
+            if depth == _TOOL_DEPTH:
+                began, deepest = found.start(), depth
+        elif found[0] in b"]}":
+            if depth == _TOOL_DEPTH and deepest > _MAX_DEPTH:
+                kept += [listing[end:began], b"null"]
+                end = found.end()
+            depth -= 1
+    return b"".join((*kept, listing[end:]))
 
 
 def scrubbed(value: Any, scrubber: Scrubber) -> Any:

@@ -234,11 +234,10 @@ class ServerLog:
         """Write one line; from any thread."""
         text = escape(self._scrubber.scrub(line.rstrip(b"\r")).decode("utf-8", "replace"))
         self.last.append(text)
-        if self._path is None:
-            return
         entry = f"{rfc3339(self._clock.now())} {text}\n".encode()
         with self._lock:
-            self._append(self._path, entry)
+            if self._path is not None:
+                self._append(self._path, entry)
 
     def _append(self, path: Path, entry: bytes) -> None:
         try:
@@ -255,6 +254,7 @@ class ServerLog:
 
     def close(self) -> None:
         with self._lock:
+            self._path = None  # a host that is refused later would open it again
             if self._file >= 0:
                 os.close(self._file)
                 self._file = -1

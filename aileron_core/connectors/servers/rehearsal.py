@@ -210,7 +210,11 @@ class _Worker:
 
     @contextlib.contextmanager
     def request(self, tool: ToolDefinition, args: JsonObject) -> Generator[Mapping[str, Any]]:
-        """Yield the command that calls *tool*, whose arguments are in a file: any user can read a command line."""
+        """Yield the command that calls *tool*, whose arguments are in a file: any user can read a command line.
+
+        Raises:
+            Unavailable: that file cannot be written.
+        """
         asked = {
             "program": self._contents.program,
             "env": {**self._contents.env, **self._table.env},
@@ -222,10 +226,14 @@ class _Worker:
         }
         name = f"{_REQUESTS}/{secrets.token_hex(8)}"
         file = self._private / name
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            with os.fdopen(handle, "w", encoding="ascii") as opened:
-                json.dump(asked, opened)
+            try:
+                with file.open(
+                    "x", encoding="ascii"
+                ) as opened:  # in a folder that is the user's alone
+                    json.dump(asked, opened)
+            except OSError as error:
+                raise Unavailable(f"Its request cannot be written: {error.strerror}.") from None
             words = [f"{SANDBOX_LAUNCH_DIR}/{each}" for each in (_SCRIPT, name)]
             program = str(own_interpreter())
             yield {"argv": [program, "-I", *words], "program": program, "seconds": _CALL_SECONDS}

@@ -55,12 +55,30 @@ def test_a_tool_that_changed_before_its_gated_request_is_not_called_and_others_a
 
 
 @pytest.mark.parametrize(
-    "newcomer", ["tool('new')", "{'name': 'get '}", "{}", "3", "tool('x' * 200)"]
+    "newcomer",
+    [
+        "tool('new')",
+        "{'name': 'get '}",
+        "{}",
+        "3",
+        "tool('x' * 200)",
+        "tool('new', inputSchema=nested(600))",
+        "'DEEP'",
+    ],
 )
 def test_a_newcomer_takes_no_accepted_tool_out(
     servers: ServerProcesses, tmp_path: Path, newcomer: str
 ) -> None:
-    source = f"def tools(): return [tool('get'), {newcomer}, tool('set')]"
+    source = f"""
+    def nested(levels):
+        return {{"a": nested(levels - 1)}} if levels else {{}}
+
+    def tools(): return [tool('get'), {newcomer}, tool('set')]
+
+    def write(value, known=write):
+        deep = '{{"name": "\\\\"]}}", "inputSchema": ' + '{{"a":' * 3000 + "1" + "}}" * 3001
+        known(value.replace('"DEEP"', deep))
+    """
     small = connector(servers, table(tmp_path, source))
     assert [cause(answer(small, each)) for each in ("get", "set")] == ["", ""]
 

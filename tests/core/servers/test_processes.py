@@ -172,11 +172,28 @@ def test_a_servers_last_lines_are_in_its_log_escaped_and_without_its_secret(
     assert without.failure.class_ == "binding_required"
 
 
+def test_an_answer_that_is_nested_too_deeply_is_the_servers_fault(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    """Secrets are looked for at each level."""
+    source = """
+    def call(id, name, args):
+        write('{"jsonrpc":"2.0","id":%d,"result":' % id + '{"a":' * 900 + '"the-secret"' + "}" * 901)
+    """
+    needs = table(tmp_path, source, env={"STATE": str(tmp_path / "state")}, secrets=("TOKEN",))
+    account = Account({"TOKEN": "the-secret"})
+    small = connector(servers, needs)
+    result = run(small.call("set", {}, limits=LIMITS, credential=account))
+    assert result.failure is not None
+    assert "sent a message that is no JSON, or nested too deeply" in result.failure.message
+
+
 def test_a_log_has_at_most_4_mib(tmp_path: Path) -> None:
     log = ServerLog(tmp_path / "logs" / "small.log", Scrubber(()), SystemClock())
     for number in range(100):
         log.write(b"%d " % number + b"x" * 64 * 1024)
     log.close()
+    log.write(b"later")
     path = tmp_path / "logs" / "small.log"
     assert path.stat().st_size <= 4 * 1024 * 1024
     lines = path.read_text().splitlines()
