@@ -125,7 +125,7 @@ class _Bench:
     def seconds_to_start(self, table: ServerTable) -> float:
         """Return how long a box takes until the first line of its program."""
         began = time.perf_counter()
-        started = self.boxes.start("e", table, "read", {})
+        started = self.boxes.start("e", table, "write", {})
         assert started.process.stdout is not None
         assert started.process.stdout.readline() == b"here\n"
         took = time.perf_counter() - began
@@ -183,12 +183,13 @@ def _say_calls(bench: _Bench, aims: Aims) -> None:
 def _say_starts(bench: _Bench, aims: Aims) -> None:
     words = ("/bin/sh", "-c", "echo here; exec cat")
     bare: list[float] = []
-    boxed: dict[str, list[float]] = {"box": [], "box with hosts": []}
     plain = ServerTable(program=words)
     tables = {
         "box": plain,
+        "box with files": ServerTable(program=words, files_write=(str(bench.notes),)),
         "box with hosts": ServerTable(program=words, hosts=("api.example:443",)),
     }
+    boxed: dict[str, list[float]] = {name: [] for name in tables}
     for _ in range(STARTS):
         began = time.perf_counter()
         process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -90,6 +90,8 @@ class BoxedServers:
         self._resolver = resolver
         self._guard = guard
         self._support: SandboxSupport | None = None
+        self._found: tuple[Mount, ...] | None = None
+        """What the person's shell finds; it takes long to walk, and is walked once."""
 
     def why_not(self, table: ServerTable) -> str:
         try:
@@ -202,12 +204,11 @@ class BoxedServers:
 
     def _files(self, table: ServerTable, mode: Mode) -> Iterator[Mount]:
         """Yield the listed files, and what in them stays read-only because the person's own tools obey it."""
-        tools = ()
-        if table.files_write:
+        if table.files_write and self._found is None:
             never = (self._home,)
-            tools = find_tools(self._env, self._person, None, excluded=never).mounts
+            self._found = find_tools(self._env, self._person, None, excluded=never).mounts
         checker = PathChecker(
-            home=self._person, project=None, aileron_home=self._home, env=self._env, tools=tools
+            home=self._person, project=None, aileron_home=self._home, env=self._env, tools=self._found or ()
         )  # fmt: skip
         writable = {Path(each) for each in table.files_write}
         for path in (*map(Path, table.files_read), *sorted(writable)):
