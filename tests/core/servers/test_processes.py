@@ -140,7 +140,7 @@ def test_a_flood_is_read_later_and_delays_no_one_else(
 
     took, delays = run(flooded())
     assert took >= 2.0
-    assert sorted(delays)[len(delays) // 2] < 0.05
+    assert sorted(delays)[len(delays) * 99 // 100] < 0.1  # a busy machine delays it as well
 
 
 def test_a_servers_last_lines_are_in_its_log_escaped_and_without_its_secret(
