@@ -161,7 +161,7 @@ def list_now(
         key = CheckedCredential(credential=sent, check=lambda: None)
     outgoing = (make_outgoing or OutgoingClient)()
     try:
-        return list_remote(outgoing, name, table.url, key).tools
+        return list_remote(outgoing, name, table.url, key)
     finally:
         outgoing.close()
 
@@ -519,7 +519,5 @@ def remove_server(context: CommandContext, name: str) -> int:
     context.show({"removed": name, "hashes": hashes})
     context.say(f"removed {name}")
     if server.table.secrets or server.table.credential:
-        context.say(
-            "Its account stays in the vault: `aileron binding list` shows it."
-        )
+        context.say("Its account stays in the vault: `aileron binding list` shows it.")
     return EXIT.DONE

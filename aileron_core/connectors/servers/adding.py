@@ -119,7 +119,7 @@ def listed(name: str, table: ServerTable, start: StartServer) -> tuple[ToolDefin
     """
     if reason := start.why_not(table):
         raise Unavailable(reason)
-    return list_tools(start, name, table, dict.fromkeys(table.secrets, _STAND_IN)).tools
+    return list_tools(start, name, table, dict.fromkeys(table.secrets, _STAND_IN))
 
 
 def proposed(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> ServerTable:

@@ -156,8 +156,6 @@ class McpClient(ABC):
         self._pages: list[Page] = []
         self._meta: JsonObject | None = None
         self.era = ""
-        self.server = ""
-        """Its name and version, as it says."""
         self.is_stale = True
         """It said that its list of tools has changed, or has not been asked for it."""
 
@@ -192,7 +190,6 @@ class McpClient(ABC):
             self.era = str(reply.result.get("protocolVersion"))[:40]
             if self.era not in OLD_ERAS:
                 raise ServerFault(f"speaks MCP {self.era!r}, which Aileron does not")
-            self._note_server(reply.result.get("serverInfo"))
             self._notify("notifications/initialized", {})
             return
         self.era = NEW_ERA
@@ -201,14 +198,6 @@ class McpClient(ABC):
         versions = (found.result or {}).get("supportedVersions")
         if not isinstance(versions, list) or NEW_ERA not in versions:
             raise ServerFault(f"refused to begin: {reply.message or 'it gave no reason'}")
-        meta = cast("JsonObject", found.result).get("_meta")
-        if isinstance(meta, dict):
-            self._note_server(cast("JsonObject", meta).get("io.modelcontextprotocol/serverInfo"))
-
-    def _note_server(self, info: Json) -> None:
-        members = cast("JsonObject", info if isinstance(info, dict) else {})
-        words = (members.get("name"), members.get("version"))
-        self.server = " ".join(each[:100] for each in words if isinstance(each, str))
 
     def list_tools(self, deadline: float) -> list[Json] | None:
         """Return the tools that it lists now; None where they are the same as the last time.

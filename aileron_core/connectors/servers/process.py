@@ -356,7 +356,6 @@ class ServerProcess:
         self.log = ServerLog(log, self._scrubber, clock)
         self.ready: Future[AileronError | None] = Future()
         """Done once it can be called, with None, or cannot, with why."""
-        self.era, self.server = "", ""
         self._hosts: Callable[[float], tuple[str, ...]] = lambda since: ()
         self._lock = threading.Lock()
         self._open: set[ServerCall] = set()
@@ -435,7 +434,6 @@ class ServerProcess:
                 clock=self._clock,
             )
             client.initialize(deadline)
-            self.era, self.server = client.era, client.server
             self._hosts = started.hosts_reached
             self._list(client, deadline)
             self.ready.set_result(None)
@@ -697,18 +695,9 @@ class ServerProcesses:
             self._outgoing.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """What a server lists, in which era of the protocol, and its name and version, as it says."""
-
-    tools: tuple[ToolDefinition, ...]
-    era: str
-    server: str
-
-
 def list_tools(
     start: StartServer, name: str, table: ServerTable, secrets: Mapping[str, str]
-) -> Listing:
+) -> tuple[ToolDefinition, ...]:
     """Start a server once, list its tools and end it. Blocks.
 
     Raises:
@@ -730,7 +719,7 @@ def list_tools(
             raise Unavailable("\n".join((f"{error.message} It said last:", *process.log.last)))
         if error is not None:
             raise error
-        return Listing(tools=process.pins.listed, era=process.era, server=process.server)
+        return process.pins.listed
     finally:
         process.close()
         process.join(5.0)

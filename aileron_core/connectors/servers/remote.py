@@ -32,10 +32,14 @@ from aileron_core.connectors.servers.client import (
     not_offered,
     reply_in,
 )
-from aileron_core.connectors.servers.definitions import MAX_BYTES, BadListing, from_listing
+from aileron_core.connectors.servers.definitions import (
+    MAX_BYTES,
+    BadListing,
+    ToolDefinition,
+    from_listing,
+)
 from aileron_core.connectors.servers.process import (
     LIST_SECONDS,
-    Listing,
     PinnedTools,
     ServerCall,
     ServerEnd,
@@ -411,7 +415,7 @@ class RemoteServer:
 
 def list_remote(
     outgoing: OutgoingClient, name: str, url: str, credential: Credential | None
-) -> Listing:
+) -> tuple[ToolDefinition, ...]:
     """List the tools of a remote server once. Blocks.
 
     Raises:
@@ -421,9 +425,8 @@ def list_remote(
     client = HttpClient(url, outgoing, credential)
     try:
         listed = client.list_tools(outgoing.clock.monotonic() + LIST_SECONDS)
-        tools = from_listing(listed or ())
+        return from_listing(listed or ())
     except (ServerFault, BadListing) as fault:
         raise Unavailable(f"The MCP server {name} {fault}.") from None
     finally:
         client.say_goodbye()
-    return Listing(tools=tools, era=client.era, server=client.server)
