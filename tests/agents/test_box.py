@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from aileron_core.connectors.network.host_network import HostNetwork
+from aileron_core.connectors.network.host_resolver import HostList
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.table import ServerTable
 from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
@@ -120,6 +122,14 @@ def test_roots_console_starts_no_server(tmp_path: Path) -> None:
     why = boxes.why_not(ServerTable(program=("/usr/bin/true",)))
     assert "runs as root" in why
     assert "--no-sandbox" not in why
+
+
+def test_a_network_that_was_never_started_has_no_descriptor() -> None:
+    """A start that fails before its box is made leaves none."""
+    before = [*Path("/proc/self/fd").iterdir()]
+    network = HostNetwork(HostList(("api.example:443",)), lambda _: True)
+    assert [*Path("/proc/self/fd").iterdir()] == before
+    network.stop()
 
 
 def test_a_program_waits_for_the_consoles_word(result: dict[str, Any]) -> None:
