@@ -27,6 +27,16 @@ TREE: Final = "{tree}"
 
 _ANSWER: Final = {"Answer": "text", "Answer as data": "data"}
 """All that a read answers, by label; data only where the text does not say the same."""
+_REHEARSED: Final = {
+    "Rehearsal": "rehearsal",
+    "Changes": "changes",
+    "Diff": "diff",
+    "Output": "text",
+    "Output as data": "data",
+}
+"""All that a rehearsal shows, by label."""
+_LABELS: Final = frozenset(each.casefold() for each in (*_ANSWER, *_REHEARSED))
+"""What is Aileron's own to say: no field of a server's is shown under it."""
 _TOP_LEVEL: Final = re.compile(r"[^.{}]+")
 _NAME_WORD: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _CHANGES: Final = frozenset(
@@ -145,7 +155,7 @@ def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
     names = [
         each
         for each in tool.properties
-        if changes and _TOP_LEVEL.fullmatch(each) and each not in _ANSWER
+        if changes and _TOP_LEVEL.fullmatch(each) and each.strip().casefold() not in _LABELS
     ]
     return replace(
         preview,
@@ -174,8 +184,7 @@ def rehearsal_preview(tool: ToolDefinition, read: Preview | None) -> Preview:
         args={},
         is_rehearsal=True,
         render=(
-            *(("Rehearsal", "rehearsal"), ("Changes", "changes"), ("Diff", "diff")),
-            *(("Output", "text"), ("Output as data", "data")),
+            *_REHEARSED.items(),
             *((label, f"{NOW}.{path}") for label, path in shown.render),
         ),
         multiline=shown.multiline | {"Output", "Diff"},

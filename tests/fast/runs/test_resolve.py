@@ -9,7 +9,7 @@ from aileron_core.actions.interpolate import op_arguments
 from aileron_core.actions.model import Action, Approval, ConnectorRequirement, Input, Preview, Step
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.table import shown_preview
+from aileron_core.connectors.servers.table import rehearsal_preview, shown_preview
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.runs.preview.resolve import (
     PreviewPlan,
@@ -424,6 +424,16 @@ def test_an_answer_of_a_server_is_its_text_and_the_data_that_says_something_else
         FieldView(label="Answer as data", value='{\n  "n": 2\n}', multiline=True, shape="json"),
     )
     assert new_values(action, {"title": "New"}, output) == ()
+
+
+def test_no_property_of_a_servers_is_shown_under_a_label_of_ailerons() -> None:
+    """Else its answer would say that it had been rehearsed."""
+    own = ("Rehearsal", " changes", "Diff", "OUTPUT", "Output as data", "answer", "Answer as data")
+    schema: JsonObject = {"type": "object", "properties": {each: {} for each in ("title", *own)}}
+    tool = replace(UPDATE_ISSUE, input_schema=schema)
+    shown = rehearsal_preview(tool, Preview(op="get_issue"))
+    assert shown.changes == (("title", "${args.title}"),)
+    assert [path for _, path in shown.render if path.startswith("now.json.")] == ["now.json.title"]
 
 
 def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
