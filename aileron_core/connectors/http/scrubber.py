@@ -39,6 +39,11 @@ class Scrubber:
         # Longest first, so that no spelling leaves a part of a longer one.
         self._spellings = sorted(spellings, key=lambda each: (-len(each), each))
 
+    @property
+    def longest(self) -> int:
+        """How many bytes the longest spelling of a secret has."""
+        return len(self._spellings[0]) if self._spellings else 0
+
     def finds(self, data: bytes) -> bool:
         """Return whether *data* holds a spelling of a secret."""
         return any(spelling in data for spelling in self._spellings)

@@ -401,13 +401,19 @@ class StdioClient(McpClient):
         self._said.take(len(chunk), self._clock.monotonic())
         *lines, self._stderr_part = (self._stderr_part + chunk).split(b"\n")
         if len(self._stderr_part) > _LOG_LINE:
-            lines.append(self._stderr_part)
-            self._stderr_part = b""
+            part = self._scrubber.scrub(self._stderr_part)
+            cut = max(0, len(part) - self._scrubber.longest + 1)  # the rest may begin a secret
+            lines.append(part[:cut])
+            self._stderr_part = part[cut:]
         for line in lines:
             self._log_line(line)
 
     def _log_line(self, line: bytes) -> None:
-        """Hand a line over in parts: escaping a long one would hold the interpreter lock."""
+        """Hand a line over in parts: escaping a long one would hold the interpreter lock.
+
+        Its secrets are removed before, so that none is in two parts.
+        """
+        line = self._scrubber.scrub(line)
         for start in range(0, len(line), _LOG_LINE):
             self._on_stderr(line[start : start + _LOG_LINE])
 

@@ -188,6 +188,29 @@ def test_an_answer_that_is_nested_too_deeply_is_the_servers_fault(
     assert "sent a message that is no JSON, or nested too deeply" in result.failure.message
 
 
+@pytest.mark.parametrize("before", ["x" * 2028, "x" * 2028 + "\\n", "x" * 2048])
+def test_no_part_of_a_secret_is_in_a_log_where_a_line_is_cut_or_read_in_two(
+    servers: ServerProcesses, tmp_path: Path, before: str
+) -> None:
+    source = f"""
+    def call(id, name, args):
+        at = len(os.environ["TOKEN"]) // 2
+        for part in ("{before}" + os.environ["TOKEN"][:at], os.environ["TOKEN"][at:] + "{before}\\n"):
+            sys.stderr.write(part)
+            sys.stderr.flush()
+            time.sleep(0.1)
+        send(id=id, result=text("done"))
+    """
+    small = connector(servers, table(tmp_path, source, secrets=("TOKEN",)))
+    account = Account({"TOKEN": "hunter2-hunter2-hunter2"})
+    assert run(small.call("get", {}, limits=LIMITS, credential=account)).failure is None
+    servers.close()
+    said = (tmp_path / "servers" / "small.log").read_text()
+    assert "hunter" not in said
+    assert "[removed]" in "".join(line.split(" ", 1)[1] for line in said.splitlines())
+    assert said.count("x") == 2 * before.count("x")
+
+
 def test_a_log_has_at_most_4_mib(tmp_path: Path) -> None:
     log = ServerLog(tmp_path / "logs" / "small.log", Scrubber(()), SystemClock())
     for number in range(100):
