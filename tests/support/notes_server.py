@@ -23,6 +23,7 @@ def _tool(name: str, *required: str) -> dict[str, Any]:
 TOOLS = [
     _tool("append", "path", "text"), _tool("stamp", "path"), _tool("fail", "path"), _tool("read", "path"),
     _tool("drift", "path"), _tool("large"), _tool("leave"), _tool("connect", "path"),
+    _tool("do", "path", "code"),
 ]  # fmt: skip
 
 
@@ -45,8 +46,13 @@ def _connect(at: Path, asked: dict[str, Any]) -> str:
     return "connected"
 
 
+def _do(at: Path, asked: dict[str, Any]) -> str:
+    exec(asked["code"], {"at": at, "os": os})
+    return "done"
+
+
 _WORK: dict[str, Callable[[Path, dict[str, Any]], str]] = {
-    "append": _append, "fail": _fail, "connect": _connect, "drift": _append,
+    "append": _append, "fail": _fail, "connect": _connect, "drift": _append, "do": _do,
     "read": lambda at, _: at.read_text(), "large": lambda _, __: "x" * 400_000,
     "stamp": lambda at, _: str(at.write_text(f"{time.time_ns()}\n")), "leave": lambda _, __: sys.exit(3),
 }  # fmt: skip

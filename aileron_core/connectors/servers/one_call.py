@@ -12,6 +12,7 @@ Runs as a script, from a copy; imports the standard library only.
 """
 
 import contextlib
+import ctypes
 import json
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from typing import Any, cast
 _MAX_LINE = 16 << 20
 _MAX_PAGES = 50
 _MEMBERS = ("title", "description", "outputSchema", "annotations")
+_PR_SET_DUMPABLE = 4
 _END_SECONDS = 0.3
 """How long a server may take to write what it has not written, once its input has ended."""
 
@@ -102,6 +104,9 @@ def _stated(tool: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Do what the file named on the command line asks for."""
+    ctypes.CDLL(None).prctl(
+        _PR_SET_DUMPABLE, 0, 0, 0, 0
+    )  # else the server could write to its output
     with open(sys.argv[1], "rb") as file:  # noqa: PTH123 - `pathlib` takes longer to import
         asked = json.load(file)
     said: dict[str, Any]

@@ -23,7 +23,7 @@ from aileron_core.canonical import Json, JsonObject, in_utf8
 from aileron_core.connectors.builtin.channel import ToolChannels, WorkerLost, WorkerRefused
 from aileron_core.connectors.builtin.commit_recovery import commit_journal
 from aileron_core.connectors.builtin.connector import refusal, worker_files
-from aileron_core.connectors.builtin.rehearsed_command import RehearsedCommand
+from aileron_core.connectors.builtin.rehearsed_command import NOT_KEPT, RehearsedCommand
 from aileron_core.connectors.builtin.results import rehearsed_changes
 from aileron_core.connectors.builtin.worker_process import START_SECONDS, ToolWorker
 from aileron_core.connectors.protocol import CallOptions, Connector, OpResult, WrappedConnector
@@ -327,6 +327,8 @@ class RehearsingConnector(WrappedConnector):
         self._answer: JsonObject = {}
         self._refusal: Failure | None = None
         """Why the call may not be made at all."""
+        self._is_real = False
+        """A person was shown that it is called for real."""
 
     def call_ended(self) -> None:
         """Have the worker end a rehearsal of the call that is under way, and drop one that was made."""
@@ -347,7 +349,7 @@ class RehearsingConnector(WrappedConnector):
             return OpResult(failure=failure, writes_sent=sent, writes_unanswered=sent)
 
     async def _preview(self, op: str, args: JsonObject, how: CallOptions) -> OpResult:
-        self._refusal = None
+        self._refusal, self._is_real = None, False
         try:
             command = await self._rehearsed(op, args)
         except (Forbidden, HashMismatch) as error:
@@ -356,8 +358,6 @@ class RehearsingConnector(WrappedConnector):
         except AileronError as error:
             self._command = None  # it goes with its worker
             return await self._look(op, args, error.message, how)
-        if command.is_settled:
-            return await self._look(op, args, command.found["fallback"], how)
         answer = self._result(op, is_look=True)
         if answer.failure is not None:
             said = "The tool failed. Approving changes nothing, and gives the agent this answer."
@@ -372,7 +372,7 @@ class RehearsingConnector(WrappedConnector):
 
         Raises:
             Forbidden, HashMismatch: the call may not be made.
-            AileronError: it cannot be rehearsed.
+            AileronError: this machine cannot rehearse it.
             WorkerRefused, WorkerLost: see `ToolChannel.call`.
         """
         worker = await self._rehearsals.worker()
@@ -382,13 +382,31 @@ class RehearsingConnector(WrappedConnector):
             self._worker, self._command = worker, RehearsedCommand(worker.channel)
         command, pinned = self._command, self._rehearsals.definitions[op]
         if not command.is_settled and not await command.holds():
+            self._answer = {}
             with worker.request(pinned, args) as asked:
                 await command.rehearse(asked)
+            if not command.is_settled and (made := self._repository(command)):
+                command.drop(f"It changes {made}, a repository of git's that is not listed.")
             if not command.is_settled:
                 self._take_answer(pinned, command)
-        if command.found.get("protected"):
-            raise Forbidden(f"{command.found['fallback']} Nothing was changed.")
+        if (
+            command.is_settled
+        ):  # the server's own doing, by which it may not come to be called for real
+            raise Forbidden(
+                f"{command.found['fallback']} Nothing was changed. Where its calls are to be made without "
+                "a rehearsal, set rehearse = false for the server."
+            )
         return command
+
+    def _repository(self, command: RehearsedCommand) -> str:
+        """Return what has changed in a repository that is not listed itself: one that was there is read-only."""
+        listed = [Path(each) for each in self._rehearsals.table.files_write]
+        own = [each for each in listed if ".git" in each.parts]
+        for change in command.found["changes"]:
+            path = listed[0] / change["path"]
+            if ".git" in path.parts and not any(path.is_relative_to(each) for each in own):
+                return str(change["path"])
+        return ""
 
     def _take_answer(self, pinned: ToolDefinition, command: RehearsedCommand) -> None:
         """Take what the script printed.
@@ -399,14 +417,19 @@ class RehearsingConnector(WrappedConnector):
         try:
             said: dict[str, Any] = json.loads(command.found["stdout"])
             listed = from_listing(said.get("listed", ()))
-        except ValueError:
-            command.drop("The server answered with more than the 256 KiB that a rehearsal keeps.")
+            answer = said.get("answer")
+            answer = None if answer is None else {**answer}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            # It can also be forged.
+            command.drop(
+                "The server answered nonsense, or over the 256 KiB that a rehearsal keeps."
+            )
         except BadListing as error:
             command.drop(f"The server {escape(str(error))}.")
         else:
             if "failed" in said:
                 command.drop(f"The server {escape(str(said['failed']))}.")
-            elif said["answer"] is None or [*differences([pinned], listed)]:
+            elif answer is None or [*differences([pinned], listed)]:
                 command.drop()
                 self._rehearsals.differs(listed)
                 raise HashMismatch(
@@ -414,7 +437,7 @@ class RehearsingConnector(WrappedConnector):
                     "accepted. Nothing was changed."
                 )
             else:
-                self._answer = said["answer"]
+                self._answer = answer
                 if self._result(pinned.name).failure is not None:
                     command.drop()
 
@@ -437,6 +460,7 @@ class RehearsingConnector(WrappedConnector):
         said: dict[str, Json] = {
             "rehearsal": f"Not rehearsed. {why} Approving calls the tool for real."
         }
+        self._is_real = True
         preview = self._rehearsals.table.previews.get(op)
         if preview is None:
             return OpResult(output=said)
@@ -448,9 +472,11 @@ class RehearsingConnector(WrappedConnector):
     async def _commit(self, op: str, args: JsonObject, how: CallOptions) -> OpResult:
         if self._refusal is not None:
             return OpResult(failure=self._refusal)
-        command, worker = self._command, self._worker
-        if command is None or worker is None or not command.found or command.is_settled:
+        if self._is_real:
             return await self.inner.call(op, args, **how)
+        command, worker = self._command, self._worker
+        if command is None or worker is None or not command.found:
+            raise WorkerRefused("conflict", NOT_KEPT, {})
         answer = self._result(op)
         if answer.failure is not None:
             return answer

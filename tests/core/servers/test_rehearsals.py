@@ -6,13 +6,14 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from aileron_core.connectors.builtin.channel import ToolChannels
+from aileron_core.connectors.builtin.rehearsed_command import RehearsedCommand
 from aileron_core.connectors.servers.box import BoxedServers
-from aileron_core.connectors.servers.rehearsal import Rehearsals
+from aileron_core.connectors.servers.rehearsal import Rehearsals, RehearsingConnector
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.errors import Unavailable
 from tests.support.ordinary import give
@@ -29,7 +30,7 @@ READ = {"op": "read", "args": {"path": "${args.path}"}}
 
 @pytest.fixture(scope="module")
 def shared_server() -> Iterator[RehearsedServer]:
-    with rehearsed_server(FILES, previews={"connect": READ, "large": {"op": "read"}}) as made:
+    with rehearsed_server(FILES) as made:
         yield made
 
 
@@ -112,21 +113,60 @@ def test_a_new_file_that_a_persons_own_tools_would_obey_is_refused(server: Rehea
 
 
 @pytest.mark.parametrize(
-    ("tool", "args", "why", "now"),
+    ("tool", "code", "why"),
     [
-        ("connect", {"path": "a.txt"}, "It opens a network socket (IPv4)", {"path": "a.txt"}),
-        ("large", {}, "The server answered with more than the 256 KiB", {}),
-        ("leave", {}, "The server ended before it answered tools/call", None),
+        ("connect", "", "It opens a network socket (IPv4)"),
+        ("large", "", "The server answered nonsense, or over the 256 KiB"),
+        ("leave", "", "The server ended before it answered tools/call"),
+        ("do", "os.kill(os.getppid(), 9)", "The server answered nonsense"),
+        ("do", "os.link(at, f'{at}2')", "It gives a.txt a second name"),
+        ("do", "at.chmod(0o4755)", "It gives a.txt the rights of its owner"),
+        ("do", "os.makedirs(at.parent / 'd/.git/hooks')", "It changes d/.git, a repository"),
     ],
 )
-def test_what_cannot_be_rehearsed_is_shown_by_the_servers_own_read_and_called_for_real(
-    server: RehearsedServer, tool: str, args: dict[str, Any], why: str, now: dict[str, Any] | None
+def test_a_server_that_keeps_its_call_from_being_rehearsed_is_not_called_for_real(
+    server: RehearsedServer, tool: str, code: str, why: str
 ) -> None:
-    call = server.call(tool, **args)
-    shown = call.preview()["output"]
-    assert shown["rehearsal"].startswith(f"Not rehearsed. {why}")
-    assert shown.get("now", {}).get("args") == now
-    assert call.commit()["output"]["for real"] == tool
+    """There, no rule of a rehearsal would hold."""
+    before = server.tree()
+    call = server.call(tool, path="a.txt", code=code)
+    for done in (call.preview(), call.preview(), call.commit()):
+        assert done["failure"]["class_"] == "forbidden"
+        assert done["failure"]["message"].startswith(why)
+    assert server.tree() == before
+
+
+def test_what_this_machine_cannot_rehearse_is_shown_by_the_servers_own_read_and_called_for_real() -> (
+    None
+):
+    with rehearsed_server(FILES, write=("a.txt",), previews={"append": READ}) as server:
+        call = server.call("append", path="a.txt", text="x")
+        shown = call.preview()["output"]
+        assert shown["rehearsal"].startswith("Not rehearsed. ")
+        assert "is a single file" in shown["rehearsal"]
+        assert shown["now"]["args"] == {"path": "a.txt"}
+        assert call.commit()["output"]["for real"] == "append"
+
+
+def test_a_server_cannot_write_what_is_taken_for_its_answer(server: RehearsedServer) -> None:
+    """Else it had a person see, and its agent get, what no rehearsal of the tool that was accepted has said."""
+    code = "at.write_text('x'); os.open(f'/proc/{os.getppid()}/fd/1', os.O_WRONLY)"
+    assert (
+        "Permission denied"
+        in server.call("do", path="a.txt", code=code).preview()["output"]["text"]
+    )
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "[]", "null", '{"listed": [], "answer": 5}', "[" * 100_000]
+)
+def test_a_rehearsal_whose_output_is_nonsense_is_dropped(printed: str) -> None:
+    """It would hold, under the answer of the rehearsal before."""
+    command = RehearsedCommand(cast("Any", None))
+    command.found = {"stdout": printed}
+    made = RehearsingConnector(cast("Any", None), cast("Any", None))
+    made._take_answer(cast("Any", None), command)
+    assert command.found["fallback"].startswith("The server answered nonsense")
 
 
 def test_a_tool_that_is_another_one_is_not_called(server: RehearsedServer) -> None:

@@ -40,7 +40,6 @@ from aileron_core.connectors.builtin.worker.upper_changes import (
     MAX_READ,
     Change,
     NotShowable,
-    ProtectedName,
     UpperReader,
     printable,
 )
@@ -216,7 +215,7 @@ class Rehearsal:
             return
         name = printable(str(change.path))
         if change.path.parts[0] in PROTECTED_NAMES:
-            raise ProtectedName(f"changes {name}, a name through which your own tools are reached")
+            raise NotShowable(f"changes {name}, a name through which your own tools are reached")
         if change.target and self._leads_out(change):
             raise NotShowable(f"makes the link {name}, which leads out of the project")
 
@@ -350,7 +349,7 @@ def rehearse(
     try:
         return {**outcome, **rehearsal.read()}, rehearsal
     except NotShowable as error:
-        return {"fallback": f"It {error}.", "protected": isinstance(error, ProtectedName)}, None
+        return {"fallback": f"It {error}."}, None
     except (MemoryError, RecursionError):
         return {"fallback": "It changes more than there is memory to show."}, None
     except OSError as error:

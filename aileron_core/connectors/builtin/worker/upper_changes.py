@@ -41,10 +41,6 @@ class NotShowable(Exception):
     """A change that no commit could make, or no person could be shown; the end of a sentence about the command."""
 
 
-class ProtectedName(NotShowable):
-    """A change of what a person's own tools obey."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One path that is different."""
