@@ -35,6 +35,7 @@ from aileron_core.console.service import ConsoleService
 from aileron_core.console.vault_service import VaultService
 from aileron_core.console_port.events import CoreEvent
 from aileron_core.containment.detection import SEEN_CONTAINED
+from aileron_core.containment.safe_paths import remove_tree
 from aileron_core.credentials.accounts import AccountService
 from aileron_core.credentials.authorization import AuthorizationService
 from aileron_core.credentials.bindings import BindingService
@@ -906,6 +907,7 @@ async def _take(home: Home, closing: AsyncExitStack) -> tuple[Database, str]:
     lock.acquire()
     closing.callback(lock.release)
     closing.callback(home.daemon_file.unlink, missing_ok=True)
+    remove_tree(home.sockets / "rehearsals")  # arguments of calls, of a console that was killed
     heads = closing.enter_context(ExitStack())
     migrate(home.database)
     database = Database(home.database)

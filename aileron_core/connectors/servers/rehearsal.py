@@ -192,11 +192,6 @@ class _Worker:
         self._process.start_writing()
 
     def _write_private(self) -> None:
-        parent = self._private.parent
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for each in parent.iterdir():
-            if not each.name.startswith(f"{os.getpid()}-"):  # of a console that was killed
-                remove_tree(each)
         spec = find_spec("aileron_core.connectors.servers.one_call")
         assert spec is not None
         assert spec.origin is not None

@@ -258,3 +258,14 @@ def words_of(core: Core) -> str:
     changes = [each for each in offer.before.changes if each.kind == "tools"]
     gone = [f"− {each.before}" for each in changes if each.before]
     return " ".join((*gone, *(f"+ {each.after}" for each in changes if each.after)))
+
+
+async def test_arguments_that_a_killed_console_left_are_gone_with_the_next_start(
+    tmp_path: Path, unboxed: UnboxedServers
+) -> None:
+    """Of a server that may have no call any more."""
+    left = tmp_path / "home" / "run" / "rehearsals" / "1-small-ab" / "requests" / "cd"
+    left.parent.mkdir(parents=True)
+    left.write_text("{}")
+    async with Core.open(tmp_path / "home", accept=False, start_server=unboxed):
+        assert not left.exists()
