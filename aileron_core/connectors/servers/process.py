@@ -49,6 +49,8 @@ _log = logging.getLogger(__name__)
 START_SECONDS: Final = 60.0
 """For a start with all that is asked before the first call."""
 IDLE_SECONDS: Final = 600.0
+_WRITING_IDLE_SECONDS: Final = 1.0
+"""Of a process that may write files: that is so for what a person has approved, and not for what it does later."""
 LIST_SECONDS: Final = 20.0
 _RELIST_SECONDS: Final = 1.0
 """How often a server that says that its tools have changed is asked for them without a call."""
@@ -627,6 +629,7 @@ class ServerProcesses:
             return process
 
     def _boxed(self, key: ServerKey, table: ServerTable, pins: PinnedTools) -> ServerProcess:
+        is_writing = key.mode == "write" and table.files_write
         return ServerProcess(
             key.name,
             partial(self._start.start, key.name, table, key.mode, key.secrets),
@@ -634,7 +637,7 @@ class ServerProcesses:
             secrets=key.secrets,
             log=None if self._logs is None else self._logs / f"{key.name}.log",
             on_end=self._ended,
-            idle_seconds=self._idle_seconds,
+            idle_seconds=_WRITING_IDLE_SECONDS if is_writing else self._idle_seconds,
             start_seconds=self._start_seconds,
             clock=self._clock,
         )

@@ -87,6 +87,18 @@ def test_an_idle_process_ends_and_the_next_call_starts_another(
     servers.close()
 
 
+def test_a_process_that_may_write_files_ends_with_what_was_approved(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    """A yes is no leave to write ten minutes later; the process for reads goes on."""
+    small = connector(servers, table(tmp_path, files_write=(str(tmp_path),)))
+    for op in ("get", "set"):
+        assert run(small.call(op, {}, limits=LIMITS)).failure is None
+    for_reads, for_writes = starts(tmp_path)
+    wait_until_gone(for_writes)
+    assert Path(f"/proc/{for_reads}").exists()
+
+
 def test_three_ends_within_a_minute_hold_a_server_until_a_person_releases_it(
     unboxed: UnboxedServers, tmp_path: Path
 ) -> None:
