@@ -43,6 +43,7 @@ from aileron_tui.cli.servers import (
     server_body,
 )
 from aileron_tui.cli.vault import PassphraseRequests, has_terminal, need_console
+from aileron_tui.words.files import SECRET_ARGUMENT
 
 _LONGEST_NAME = 16
 _IDENTITY = "default"
@@ -149,6 +150,8 @@ def _say_added(context: CommandContext, server: HomeServer, draft: ServerTable) 
             f"{escape(name)} stays readable in the manifest. If it is a secret, use --secret instead.",
             fg="yellow",
         )
+    if any("${secret." in word for word in table.program):
+        context.say(SECRET_ARGUMENT, fg="yellow")
     if "run" in table.tools.values():
         context.say(
             "run: agents need not ask; its author says that these tools only read. ask: you decide."

@@ -86,6 +86,7 @@ def server_blocks(server: ServerView, hosts: Sequence[str]) -> Iterator[Block]:
         runs="run" in server.tools,
         has_hosts=bool(hosts),
         has_secrets=bool(server.secrets),
+        in_arguments="${secret." in server.program,
         is_rehearsed=server.is_rehearsed,
         is_remote=server.is_remote,
     ):

@@ -269,8 +269,19 @@ def denied(reason: str) -> str:
     return f'  you denied: "{reason}"' if reason else "  you denied"
 
 
+SECRET_ARGUMENT: Final = (
+    "A secret in an argument can be read by every user of this machine while the server runs."
+)
+
+
 def server_remarks(
-    *, runs: bool, has_hosts: bool, has_secrets: bool, is_rehearsed: bool, is_remote: bool
+    *,
+    runs: bool,
+    has_hosts: bool,
+    has_secrets: bool,
+    in_arguments: bool,
+    is_rehearsed: bool,
+    is_remote: bool,
 ) -> Iterator[str]:
     """Yield what a person should know of an MCP server before they accept it."""
     if runs:
@@ -279,6 +290,8 @@ def server_remarks(
         yield "What it sends to its hosts nobody checks: there, a read is one by its word alone."
     if has_secrets:
         yield "The server itself holds the secrets, and can send them to its hosts."
+    if in_arguments:
+        yield SECRET_ARGUMENT
     if is_rehearsed:
         yield "What it would change is tried first, and shown to you."
     if is_remote:

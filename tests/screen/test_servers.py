@@ -43,6 +43,11 @@ def test_a_server_is_accepted_by_what_it_touches_and_a_word_for_each_tool() -> N
     assert "its author's claim" in text
     assert "a read is one by its word alone" in " ".join(text.replace("┃", " ").split())
     assert "The server itself holds the secrets" in text
+    assert "every user" not in text
+    shown = replace(SERVER, program="/usr/bin/files --token ${secret.TOKEN}")
+    argument = replace(file, content=replace(CONTENT, server=shown))
+    lines = [plain_text(each) for each in lay_out(file_blocks(argument), 110, 13).lines]
+    assert "can be read by every user of this machine" in "\n".join(lines)
 
 
 def test_a_key_has_a_server_that_ended_too_often_started_again() -> None:

@@ -169,8 +169,13 @@ def test_a_secret_is_not_there_at_the_first_start(commands: Commands) -> None:
     source = "def tools():\n    note(os.environ['KEY'])\n    return [tool('get')]\n"
     env = (f"STATE={commands.folder / 'state'}",)
     told = commands.add(
-        "notes", *commands.command(source), env=env, secrets=("KEY",), hosts=("a.example:443",)
+        "notes",
+        *(*commands.command(source), "${secret.KEY}"),
+        env=env,
+        secrets=("KEY",),
+        hosts=("a.example:443",),
     )
+    assert "can be read by every user of this machine" in told
     assert "not-given-before-it-is-accepted" in notes(commands.folder)
     assert "`aileron binding setup notes`" in told
 
