@@ -17,6 +17,12 @@ from aileron_core.containment.bubblewrap import (
 from aileron_core.containment.git.prepare import check_repositories
 from aileron_core.containment.hard_links import break_own_hard_links, find_outside_links
 from aileron_core.containment.programs import named_interpreter, own_interpreter
+from aileron_core.containment.protected_paths import (
+    ProtectedPaths,
+    UnfinishedSession,
+    finish_sessions,
+    refuse_unfinished,
+)
 from aileron_core.containment.support import refuse_root
 from aileron_core.errors import Forbidden
 from aileron_core.launch import agent_job
@@ -36,12 +42,6 @@ from aileron_core.launch.named_programs import (
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.project import ProjectSettings
 from aileron_core.launch.project_contents import keep_settings, settings_contents
-from aileron_core.launch.protected_paths import (
-    ProtectedPaths,
-    UnfinishedSession,
-    finish_sessions,
-    refuse_unfinished,
-)
 from aileron_core.launch.repositories import (
     import_from_killed_launches,
     take_notices,

@@ -15,9 +15,9 @@ from aileron_core.containment.git.sandboxed_git import GitFailed, find_git
 from aileron_core.containment.git.session import SessionRepositories, recover_sessions
 from aileron_core.containment.git.settings import HomeConfig, home_config
 from aileron_core.containment.mounts import Mount
+from aileron_core.containment.protected_paths import finish_sessions
 from aileron_core.containment.support import find_bwrap
 from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
-from aileron_core.launch.protected_paths import finish_sessions
 
 _POLL_SECONDS = 0.25
 """Seconds between two looks at the agent's refs, or through the project."""

@@ -73,7 +73,7 @@ attempt("environment", lambda: {k: v for k, v in os.environ.items()})
 attempt("arguments", lambda: sys.argv[2:])
 attempt("parent's environment", lambda: open("/proc/1/environ").read())
 attempt("read", lambda: open(told["listed"] + "/notes").read())
-for name in ("notes", "new", ".envrc", ".git/config", "sub/.git/hooks/new", ".vscode/tasks.json"):
+for name in ("notes", "new", ".envrc", ".git/config", "sub/.git/hooks/new", ".vscode/tasks.json", ".vimrc", "../plain/.git"):
     attempt("write " + name, lambda: write(told["listed"] + "/" + name))
 attempt("unlisted", lambda: write(told["listed"] + "/../unlisted/new"))
 attempt("namespace", lambda: subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode)
@@ -125,7 +125,7 @@ class Bench:
         self.home = self.person / ".aileron"
         self.tree = self.home / "store" / "servers" / "sha256" / "ab"
         self.listed = self.person / "work" / "listed"
-        for name in (".git/hooks", "sub/.git/hooks", ".vscode", "known"):
+        for name in (".git/hooks", "sub/.git/hooks", ".vscode", "known", "../plain"):
             (self.listed / name).mkdir(parents=True)
         for path in (
             self.home / "aileron.db", self.person / ".ssh" / "id", self.listed / "notes", self.listed / ".envrc",
@@ -152,7 +152,9 @@ class Bench:
         }  # fmt: skip
         self.table = ServerTable(
             program=("/usr/bin/python3", "{tree}/probe.py", json.dumps(told), "${secret.WORD}"),
-            tree="sha256:ab", files_write=(str(self.listed), str(self.listed / ".vscode" / "tasks.json")),
+            tree="sha256:ab", files_write=(
+                str(self.listed), str(self.listed / ".vscode" / "tasks.json"), str(self.listed.with_name("plain")),
+            ),
             hosts=(f"api.example:{self.port}",), env={"MODE": "quiet"}, secrets=("TOKEN", "WORD"),
         )  # fmt: skip
 
@@ -176,9 +178,10 @@ class Bench:
             met["reached"] = [
                 started.hosts_reached(each) for each in (began, began, time.monotonic())
             ]
-            return met
         finally:
-            started.stop()
+            moved = started.stop()
+        left = (self.listed / ".vimrc", self.listed.with_name("plain") / ".git")
+        return {**met, "moved": moved, "left": [str(each) for each in left if each.exists()]}
 
     def without(self, **changes: Any) -> str:
         """Return why the server cannot start with another table."""

@@ -81,14 +81,25 @@ def test_a_listed_host_is_reached_over_tls_and_no_other(result: dict[str, Any]) 
 def test_files_are_read_only_for_a_read(result: dict[str, Any]) -> None:
     """A read that writes gets EROFS; for a write, what the person's own tools obey still does unless it is listed."""
     writes = {name for name in result["read"] if name.startswith("write ")}
-    assert len(writes) == 6
+    assert len(writes) == 8
     assert {result["read"][name] for name in writes} == {EROFS}
     assert result["read"]["read"] == "outside"
     assert {name for name in writes if result["write"][name] == "written"} == {
-        "write notes", "write new", "write .vscode/tasks.json",
+        "write notes", "write new", "write .vscode/tasks.json", "write .vimrc", "write ../plain/.git",
     }  # fmt: skip
     assert {result["write"][name] for name in writes} == {"written", EROFS}
     assert result["notes"] == "from inside"
+
+
+def test_a_new_file_that_a_persons_own_tools_would_obey_is_moved_away_when_it_ends(
+    result: dict[str, Any],
+) -> None:
+    """Nothing can be mounted over what is not there."""
+    assert result["read"]["moved"] == []
+    assert [each.split(": ")[1].split(". ")[0] for each in sorted(result["write"]["moved"])] == [
+        ".vimrc is new", ".git is new",
+    ]  # fmt: skip
+    assert result["write"]["left"] == []
 
 
 def test_a_folder_that_an_agent_exchanges_meanwhile_starts_nothing(result: dict[str, Any]) -> None:

@@ -177,5 +177,5 @@ def test_what_carries_its_bytes_ends_with_the_sandbox(found: dict[str, Any]) -> 
 def test_nothing_of_it_outlives_the_session(found: dict[str, Any]) -> None:
     """Hooks and settings that it wrote are gone or moved aside and told; its work stays."""
     assert found["changed"] == {"project/work.txt"}
-    assert "The agent created .mcp.json. It was moved to" in found["output"]
-    assert "The agent created .envrc. It was moved to" in found["output"]
+    assert ".mcp.json is new. It was moved to" in found["output"]
+    assert ".envrc is new. It was moved to" in found["output"]

@@ -74,7 +74,7 @@ def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
     login = json.loads((bench.home / ".codex/auth.json").read_text())
     assert login == {"token": "renewed"}
     assert {each.name for each in aside.glob("ses-*/*")} == {".envrc", ".vscode"}
-    assert "The agent created .envrc. It was moved to" in bench.launch("#!/bin/sh\n").output
+    assert ".envrc is new. It was moved to" in bench.launch("#!/bin/sh\n").output
 
 
 def test_a_hook_of_one_sandboxed_launch_is_gone_in_the_next(bench: Bench) -> None:

@@ -107,7 +107,7 @@ def test_a_days_work_contained(bench: Bench) -> None:
     assert found["elsewhere"].split() == ["Ana", "trunk"]
     assert found["aliases"] == "alias.st status --short"
     assert "The agent's commits are not signed (commit.gpgsign)" in said
-    assert "The agent created .vscode" in said
+    assert ".vscode is new" in said
     left = {
         str(each.relative_to(bench.home / "scratch")) for each in _files(bench.home / "scratch")
     }

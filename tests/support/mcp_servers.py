@@ -124,10 +124,11 @@ class Unboxed:
     def hosts_reached(self, since: float) -> tuple[str, ...]:
         return self.reached if since <= time.monotonic() else ()
 
-    def stop(self) -> None:
+    def stop(self) -> Sequence[str]:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        return ()
 
 
 @dataclass

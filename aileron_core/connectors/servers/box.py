@@ -9,7 +9,7 @@ import os
 import re
 import select
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from aileron_core.containment.git.repository import scan_project
 from aileron_core.containment.mounts import Mount, mount_arguments
 from aileron_core.containment.paths import PathChecker
 from aileron_core.containment.programs import OR_WITHOUT
+from aileron_core.containment.protected_paths import ProtectedPaths, UnfinishedSession
 from aileron_core.containment.safe_paths import open_beneath, open_folder
 from aileron_core.containment.support import SandboxSupport, find_sandbox_support
 from aileron_core.containment.toolchains import find_tools, program_mounts
@@ -130,6 +131,8 @@ class BoxedServers:
         except OSError as error:
             raise Unavailable(f"{box.support.bwrap}: {error.strerror}. Try again.") from None
         try:
+            if mode == "write":
+                started.watch(self._home, name, box)
             started.open(box.checked)
         except BaseException:
             started.stop()
@@ -284,6 +287,21 @@ class _Boxed:
         self._network = network
         self._first = -1
         """Of the first process in the box, whose end is that of all in it."""
+        self._watched: list[UnfinishedSession] = []
+
+    def watch(self, home: Path, name: str, box: BoxContents) -> None:
+        """Take note of what the person's own tools would obey and is missing: nothing can be mounted over it.
+
+        Raises:
+            Unavailable: Aileron's home cannot be written.
+        """
+        folders = [each.source for each in box.mounts if each.how == "writable" and each.source]
+        try:
+            for each in filter(Path.is_dir, folders):
+                missing = ProtectedPaths.capture(each, others=(".git",))
+                self._watched.append(UnfinishedSession.begin(home, missing, f"server-{name}"))
+        except OSError as error:
+            raise Unavailable(f"{error.filename}: {error.strerror}.") from None
 
     def open(self, checked: Mapping[Path, tuple[int, int]]) -> None:
         """Wait until the box is made, compare it with what was *checked*, and let the program start.
@@ -314,7 +332,7 @@ class _Boxed:
     def hosts_reached(self, since: float) -> tuple[str, ...]:
         return self._network.reached_since(since) if self._network is not None else ()
 
-    def stop(self) -> None:
+    def stop(self) -> Sequence[str]:
         self.process.kill()
         if self._first >= 0:
             select.select([self._first], (), (), _END_SECONDS)
@@ -323,6 +341,16 @@ class _Boxed:
         self.process.wait()
         if self._network is not None:
             self._network.stop()
+        return [*self._moved_away()]
+
+    def _moved_away(self) -> Iterator[str]:
+        while self._watched:
+            session = self._watched.pop()
+            project = escape(str(session.protected.project))
+            try:
+                yield from (f"In {project}: {each}" for each in session.finish())
+            except OSError as error:
+                yield f"{project} cannot be looked at ({error.strerror}). Check it for new files."
 
     def close(self) -> None:
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):

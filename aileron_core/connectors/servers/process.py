@@ -455,7 +455,8 @@ class ServerProcess:
         with self._lock:
             self._takes_calls = False
         if started is not None:
-            started.stop()
+            for sentence in started.stop():
+                self.log.write(f"Aileron: {sentence}".encode())
         if client is not None:
             client.rest_of_stderr()
         self._close(started)

@@ -1,7 +1,7 @@
 """What starts an MCP server's process, and what is known of one that runs: the seam between its box and who speaks to it."""
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from aileron_core.connectors.servers.table import ServerTable
@@ -22,8 +22,8 @@ class Started(Protocol):
         """Return the `host:port` that it exchanged bytes with since then, on the monotonic clock."""
         ...
 
-    def stop(self) -> None:
-        """End it and all that it started; return when that is done."""
+    def stop(self) -> Sequence[str]:
+        """End it and all that it started, and return, as sentences, which files that it made were moved away."""
         ...
 
 

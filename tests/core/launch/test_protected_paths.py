@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.containment.safe_paths import open_folder
-from aileron_core.errors import Forbidden
-from aileron_core.launch.protected_paths import (
+from aileron_core.containment.protected_paths import (
     ProtectedPaths,
     UnfinishedSession,
     finish_sessions,
     move_aside,
     refuse_unfinished,
 )
+from aileron_core.containment.safe_paths import open_folder
+from aileron_core.errors import Forbidden
 from aileron_core.launch.repositories import save_notices, take_notices
 from tests.support.ordinary import USER, as_ordinary, ordinary_folder
 
@@ -65,7 +65,7 @@ def test_no_mode_keeps_a_name_in_place(own_folder: Path, spoil: Callable[[Path],
         assert len(restored.notices) == 4
         for name in (".mcp.json", ".envrc", ".Rprofile", ".vscode"):
             assert any(
-                reported.startswith(f"The agent created {name}. It was moved to")
+                reported.startswith(f"{name} is new. It was moved to")
                 for reported in restored.notices
             )
 
@@ -140,8 +140,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from aileron_core.launch.protected_paths import ProtectedPaths
-from aileron_core.launch.protected_paths import UnfinishedSession
+from aileron_core.containment.protected_paths import ProtectedPaths
+from aileron_core.containment.protected_paths import UnfinishedSession
 project, home = Path(sys.argv[2]), Path(sys.argv[3])
 UnfinishedSession.begin(home, ProtectedPaths.capture(project), "session")
 (project / ".envrc").write_text("evil")
@@ -167,7 +167,7 @@ def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: P
     launcher.stdin.close()
     launcher.stdout.close()
     (reported,) = finish_sessions(home)
-    assert reported.startswith(f"In {project}: The agent created .envrc. It was moved to {home}")
+    assert reported.startswith(f"In {project}: .envrc is new. It was moved to {home}")
     assert not (project / ".envrc").exists()
     assert list(finish_sessions(home)) == []
 
@@ -234,7 +234,7 @@ def test_what_another_has_just_closed_is_not_closed_twice(
         watch.path.unlink()
         (project / ".envrc").write_text("export MINE=1\n")
 
-    monkeypatch.setattr("aileron_core.launch.protected_paths.fcntl.flock", another_was_first)
+    monkeypatch.setattr("aileron_core.containment.protected_paths.fcntl.flock", another_was_first)
     assert list(finish_sessions(home)) == []
     assert (project / ".envrc").exists()
 

@@ -14,7 +14,7 @@ from aileron_core.connectors.protocol import Limits, OpResult, RequestToSign
 from aileron_core.connectors.servers.process import ServerLog, ServerProcesses, list_tools
 from aileron_core.errors import Unavailable
 from tests.support.core_harness import PATIENCE, run
-from tests.support.mcp_servers import UnboxedServers, connector, notes, table
+from tests.support.mcp_servers import Unboxed, UnboxedServers, connector, notes, table
 
 LIMITS = Limits(wall_seconds=PATIENCE)
 
@@ -97,6 +97,16 @@ def test_a_process_that_may_write_files_ends_with_what_was_approved(
     for_reads, for_writes = starts(tmp_path)
     wait_until_gone(for_writes)
     assert Path(f"/proc/{for_reads}").exists()
+
+
+def test_what_was_moved_away_after_a_server_is_in_its_log(
+    servers: ServerProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = Unboxed.stop
+    monkeypatch.setattr(Unboxed, "stop", lambda self: (*stop(self), ".envrc is new."))
+    assert run(connector(servers, table(tmp_path)).call("get", {}, limits=LIMITS)).failure is None
+    servers.close()
+    assert "Aileron: .envrc is new." in (tmp_path / "servers" / "small.log").read_text()
 
 
 def test_three_ends_within_a_minute_hold_a_server_until_a_person_releases_it(

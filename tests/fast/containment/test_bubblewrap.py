@@ -11,8 +11,8 @@ from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv, sandbox
 from aileron_core.containment.git.repository import find_repository, object_folders
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import find_program, mount_roots, own_code_folders
+from aileron_core.containment.protected_paths import ProtectedPaths
 from aileron_core.errors import Forbidden, NotFound
-from aileron_core.launch.protected_paths import ProtectedPaths
 from aileron_tui.cli.dry_run import mount_table
 from tests.support.making import program
 

@@ -1,4 +1,4 @@
-"""What a session left under names that the person's own tools obey (listed in `bubblewrap.py`): moved to `aside/`.
+"""What a session, or an MCP server, left under names that the person's own tools obey (listed in `bubblewrap.py`): moved to `aside/`.
 
 While a launcher runs it holds a lock on a small record in Aileron's home that lists which protected
 names were missing or links. The record is deleted once all of them are restored. One that nobody
@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -60,8 +60,14 @@ class ProtectedPaths:
     links: Mapping[str, ProtectedLink] = field(default_factory=dict[str, ProtectedLink])
 
     @classmethod
-    def capture(cls, project: Path) -> "ProtectedPaths":
-        missing = tuple(name for name in PROTECTED_NAMES if not os.path.lexists(project / name))
+    def capture(cls, project: Path, *, others: Iterable[str] = ()) -> "ProtectedPaths":
+        """Return what is there now.
+
+        Args:
+            others: names that count as well, while nothing has them.
+        """
+        names = (*PROTECTED_NAMES, *others)
+        missing = tuple(name for name in names if not os.path.lexists(project / name))
         links = {
             name: _capture_link(project, name)
             for name in PROTECTED_NAMES
@@ -88,9 +94,7 @@ class ProtectedPaths:
                     notices.append(_cannot_move(name, "is new", error))
                     remaining.append(name)
                 else:
-                    notices.append(
-                        f"The agent created {name}. It was moved to {_escaped(target)}. {_LOOK}"
-                    )
+                    notices.append(f"{name} is new. It was moved to {_escaped(target)}. {_LOOK}")
             for name, link in self.links.items():
                 try:
                     notices += self._restore_link(project, name, link, aside)
