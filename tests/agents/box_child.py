@@ -7,7 +7,9 @@ python box_child.py FOLDER killed       # a console that is to be killed, once i
 import ipaddress
 import json
 import os
+import select
 import shutil
+import signal
 import socket
 import ssl
 import sys
@@ -27,6 +29,7 @@ from aileron_core.errors import NotFound, Unavailable
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "127.0.0.5"
 SERVERS = ROOT / "tests" / "node" / "servers"
+PACKAGES = {"sha256:fs": SERVERS}
 FILESYSTEM = "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 
 INSIDE = r"""
@@ -159,7 +162,7 @@ class Bench:
         )  # fmt: skip
 
     def _tree(self, tree: str) -> Path:
-        folder = self.home / "store" / "servers" / tree.replace(":", "/")
+        folder = PACKAGES.get(tree, self.home / "store" / "servers" / tree.replace(":", "/"))
         if not folder.exists():
             raise NotFound(f"{tree} is not installed.")
         return folder
@@ -205,6 +208,29 @@ class Bench:
         box._popen(contents, contents.env, list(contents.program)).communicate(timeout=20)
         return ran.exists()
 
+    def ended(self) -> str:
+        """Return what a box that ended right before its program was to start says when its pipes are closed."""
+        real: Callable[..., int] = box.open_box
+
+        def open_box(bwrap: int, *rest: Any) -> int:
+            handle = real(bwrap, *rest)
+            os.kill(bwrap, signal.SIGKILL)
+            select.select([handle], (), (), 20)
+            return handle
+
+        box.open_box = open_box
+        try:
+            started = self.start("read", replace(self.table, hosts=()))
+            started.stop()
+            for pipe in (started.process.stdin, started.process.stdout, started.process.stderr):
+                assert pipe is not None
+                pipe.close()
+        except OSError as error:
+            return type(error).__name__
+        finally:
+            box.open_box = real
+        return "closed"
+
     def exchanged(self) -> str:
         """Return what becomes of a start while an agent makes the listed folder lead to the person's keys."""
         real: Callable[..., Any] = box._popen
@@ -228,9 +254,6 @@ class Bench:
 
     def filesystem(self, mode: Mode) -> dict[str, Any]:
         """Return what the published server for files answers."""
-        tree = self.home / "store" / "servers" / "sha256" / "fs"
-        if not tree.exists():
-            shutil.copytree(SERVERS, tree, symlinks=True)
         table = ServerTable(
             program=(shutil.which("node") or "", f"{{tree}}/{FILESYSTEM}", str(self.listed)),
             tree="sha256:fs", files_write=(str(self.listed),),
@@ -273,6 +296,7 @@ def main(folder: Path) -> None:
         "port": bench.port,
         "listed": str(bench.listed),
         "unsaid": bench.unsaid(),
+        "ended": bench.ended(),
         "exchanged": bench.exchanged(),
         "fs": {mode: bench.filesystem(mode) for mode in modes} if published else {},
         "why not": {

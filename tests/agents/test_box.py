@@ -148,6 +148,11 @@ def test_a_program_waits_for_the_consoles_word(result: dict[str, Any]) -> None:
     assert result["unsaid"] is False
 
 
+def test_a_box_that_ended_before_its_program_began_is_closed(result: dict[str, Any]) -> None:
+    """Where that raised, the calls for it would wait for ever."""
+    assert result["ended"] == "closed"
+
+
 @pytest.mark.real
 def test_a_box_ends_with_its_console() -> None:
     """Killed, it can end nothing itself: a server that is deaf, and what it left in the background, end too."""

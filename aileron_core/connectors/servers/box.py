@@ -327,7 +327,6 @@ class _Boxed:
                 )
         with contextlib.suppress(BrokenPipeError):  # it ended: whoever reads it sees that
             self.process.stdin.write(b"\n")
-            self.process.stdin.flush()
 
     def hosts_reached(self, since: float) -> tuple[str, ...]:
         return self._network.reached_since(since) if self._network is not None else ()
@@ -398,10 +397,11 @@ def _popen(
                 "A path, a variable or a secret of the server has a NUL character in it."
             )
         arguments = given("".join(f"{word}\0" for word in words).encode("utf-8", "surrogateescape"))
+        # Unbuffered: what a broken pipe did not take would be written again, and raise, as it is closed.
         return subprocess.Popen(
             [box.support.bwrap, "--args", arguments, "--", *_WAIT, *program],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={}, cwd="/", start_new_session=True, pass_fds=handles,
+            env={}, cwd="/", start_new_session=True, pass_fds=handles, bufsize=0,
         )  # fmt: skip
 
 
