@@ -185,7 +185,7 @@ class Recovery:
         if row.state is RunState.AWAITING_VAULT or self._needs_account(run):
             # Whoever looks at the accounts puts it before a person, or has it wait for one.
             run.preview = PreviewResult(status="none", fetched_at=self.clock.now())
-        elif run.resolved is not None and not (run.has_preview or run.resolved.action.tool):
+        elif run.resolved is not None and not (run.has_preview or is_builtin(row.action)):
             # There is nothing to fetch: what a yes covers is known, and goes into the same record.
             run.preview = PreviewResult(status="none", fetched_at=self.clock.now())
             digest, words = run.consent(run.preview)
@@ -213,7 +213,7 @@ class Recovery:
             tasks.spawn(self._look(run), name=f"preview {row.run_id}")
 
     async def _look(self, run: LiveRun) -> None:
-        if run.resolved is not None and run.resolved.action.tool:
+        if run.resolved is not None and is_builtin(run.row.action):
             await self._judge_again(run, run.resolved)
         await self.previews.fetch(run, "first")
 

@@ -165,6 +165,21 @@ async def test_of_a_server_that_lists_other_tools_each_time_the_newest_listing_i
     assert len(installed) < len(listed()) - 3
 
 
+@pytest.mark.parametrize("previews", [{}, {"set": Preview(op="get")}])
+async def test_what_waited_when_the_console_ended_waits_again_and_runs(
+    tmp_path: Path, unboxed: UnboxedServers, previews: dict[str, Preview]
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    install(home, table(tmp_path, previews=previews))
+    async with Core.open(home, start_server=unboxed) as core:
+        asked = await core.ask_for("small.set", {})
+    async with Core.open(home, start_server=unboxed) as core:
+        ended = await core.run(await core.looked(asked.approval_id))
+    assert ended.state == "completed"
+    assert notes(tmp_path).count("call set") == 1
+
+
 async def test_what_waited_for_a_person_does_not_run_with_other_bytes(
     plain: Core, tmp_path: Path
 ) -> None:
