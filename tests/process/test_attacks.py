@@ -25,7 +25,7 @@ from aileron_core.server import asgi, auth, intent_routes, request_parsing, rout
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database
 from aileron_core.vault import opening
-from aileron_tui.cli.attacks import ATTACKS, boxed, contained, keyboard, try_attacks
+from aileron_tui.cli.attacks import ATTACKS, contained, keyboard, try_attacks
 from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
 from tests.support.server_harness import CLI, aileron
 
@@ -247,7 +247,7 @@ def test_no_attack_breaks_through() -> None:
         "memory",
         "command-lines",
         "key-held-down",
-        *(each.name for each in (*contained.ATTACKS, *boxed.ATTACKS)),
+        *(each.name for each in contained.ATTACKS),
     }
 
 

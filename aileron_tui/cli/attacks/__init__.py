@@ -12,7 +12,6 @@ from aileron_core.text import escape
 from aileron_tui.cli.attacks import (
     asking,
     attached,
-    boxed,
     contained,
     files,
     impostors,
@@ -33,7 +32,6 @@ _GROUPS: Final = (
     attached,
     keyboard,
     contained,
-    boxed,
 )
 ATTACKS: Final = {attack.name: attack for group in _GROUPS for attack in group.ATTACKS}
 _SHOWN: Final = {
