@@ -131,8 +131,11 @@ class AccountCommands:
         match intent:
             case ReadAccounts():
                 return self.accounts()
-            case BindAccount() | RebindAccount():
+            case BindAccount():
                 return await self._bind(intent, hand)
+            case RebindAccount():
+                user = find_user(self._library.accepted_connectors(), intent.connector_hash)
+                return _changed("rebound", await self._bindings.rebind(intent.name, user, hand))
             case RevokeAccount():
                 account = self._bindings.get(intent.name)
                 await self._bindings.revoke(intent.name, hand)
@@ -152,13 +155,10 @@ class AccountCommands:
                 self._authorizations.cancel(intent.login_id)
                 return None
 
-    async def _bind(self, intent: BindAccount | RebindAccount, hand: Hand) -> AccountChanged:
+    async def _bind(self, intent: BindAccount, hand: Hand) -> AccountChanged:
         try:
             user = find_user(self._library.accepted_connectors(), intent.connector_hash)
-            if isinstance(intent, BindAccount):
-                return _changed("bound", await self._bindings.bind(user, intent, hand))
-            bound = await self._bindings.rebind(intent.name, user, hand, intent.secret)
-            return _changed("rebound", bound)
+            return _changed("bound", await self._bindings.bind(user, intent, hand))
         finally:
             intent.wipe()
 

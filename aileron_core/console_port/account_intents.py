@@ -58,15 +58,8 @@ class RebindAccount:
 
     name: str
     connector_hash: str
-    secret: Secret | None = None
-    """Of kind environment: the values that the account lacks, as `named_values` makes them."""
     passphrase: Secret | None = None
     """The vault's, from a command."""
-
-    def wipe(self) -> None:
-        """Overwrite the account's secret."""
-        if self.secret is not None:
-            self.secret.wipe()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

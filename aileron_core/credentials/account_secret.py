@@ -22,7 +22,7 @@ def stored_secret(asked: BindAccount, need: CredentialRequirement) -> Secret:
     """
     kind = need.kind
     if kind == "environment":
-        return stored_values(need.names, asked.secret)
+        return _stored_values(need.names, asked.secret)
     if kind == "oauth2":
         raise InvalidRequest(
             "An account of kind oauth2 cannot be typed: you log in at its service, in a browser."
@@ -60,18 +60,15 @@ def stored_key(secret: Secret) -> Secret:
     return Secret(secret.reveal_text())
 
 
-def stored_values(names: Sequence[str], given: Secret | None, kept: Secret | None = None) -> Secret:
-    """Return the values of *names*, for kind environment, as the vault keeps them: those *given*, else those *kept*.
-
-    Both are as `named_values` makes them.
+def _stored_values(names: Sequence[str], given: Secret) -> Secret:
+    """Return the *given* values, which are as `named_values` makes them, as the vault keeps those of *names*.
 
     Raises:
         InvalidRequest: a value is missing, too short, or cannot be in an environment; or they are too long.
     """
-    new = _values(given)
-    if not new.keys() <= {*names}:
+    values = _values(given)
+    if not values.keys() <= {*names}:
         raise InvalidRequest(f"Only these values are asked for: {', '.join(names)}.")
-    values = _values(kept) | new
     for name in names:
         if name not in values:
             raise InvalidRequest(f"There is no value for {name}.")
@@ -88,9 +85,9 @@ def stored_values(names: Sequence[str], given: Secret | None, kept: Secret | Non
     return Secret(stored)
 
 
-def _values(secret: Secret | None) -> dict[str, str]:
+def _values(secret: Secret) -> dict[str, str]:
     try:
-        values: dict[str, str] = json.loads(secret.reveal()) if secret is not None else {}
+        values: dict[str, str] = json.loads(secret.reveal())
         if not any(b"\0" in str.encode(each) for each in values.values()):
             return values
     except (ValueError, TypeError, AttributeError, RecursionError):

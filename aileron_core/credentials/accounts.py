@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Literal, Protocol, Unpack
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Unpack
 
 from aileron_core.actions.model import ActionFile, ConnectorIdentity
 from aileron_core.canonical import JsonObject
@@ -24,13 +24,25 @@ from aileron_core.console_port.account_views import (
     BoundAccountView,
     CredentialUserView,
 )
-from aileron_core.credentials.binding import LOGIN_ENDED, Binding, CredentialUser, binding_name
+from aileron_core.credentials.binding import (
+    LOGIN_ENDED,
+    OTHER_VALUES,
+    Binding,
+    CredentialUser,
+    binding_name,
+)
 from aileron_core.devices import Hand
 from aileron_core.errors import AileronError, Conflict, Failure, InvalidRequest, NotFound
 
 if TYPE_CHECKING:
     from aileron_core.credentials.bindings import BindingService
     from aileron_core.vault.vault import Vault
+
+_REMEDIES: Final[Mapping[str, Literal["reauthorize", "revoke"]]] = {
+    LOGIN_ENDED: "reauthorize",
+    OTHER_VALUES: "revoke",
+}
+"""By problem: what `aileron binding` does about it; about any other, `rebind`."""
 
 
 class AsksForCredential(Protocol):
@@ -178,10 +190,11 @@ class AccountService:
         )
         for each in self._bindings.all():
             if (each.connector, each.kind) == (fqn, kind):
+                problem = each.problem(user)
                 return replace(
                     need,
-                    problem=f"{each.name} cannot be used: {each.problem(user)}",
-                    command=f"aileron binding rebind {each.name}",
+                    problem=f"{each.name} cannot be used: {problem}",
+                    command=f"aileron binding {_REMEDIES.get(problem, 'rebind')} {each.name}",
                 )
         return need
 
@@ -235,11 +248,10 @@ def account_view(
         accepted: the digests of the accepted action files.
     """
     problem = binding.problem_among(users)
-    remedy = "reauthorize" if problem == LOGIN_ENDED else "rebind"
     return BoundAccountView(
         **{each.name: getattr(binding, each.name) for each in fields(BoundAccount)},
         problem=problem,
-        remedy=remedy if problem else "",
+        remedy=_REMEDIES.get(problem, "rebind") if problem else "",
         remembered_for=tuple(
             each.name for each in binding.remembered_for if each.sha256 in accepted
         ),

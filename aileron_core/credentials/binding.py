@@ -26,6 +26,9 @@ _MAX_ACCOUNT = 200
 _NOT_RECORDED = ("type", "created_at", "status", "last_used_at", "remembered_for")
 
 LOGIN_ENDED = "its service does not accept the login any more"
+OTHER_VALUES = (
+    "the server now asks for other values: revoke it, and run `aileron binding setup` again"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +69,8 @@ class Binding(BoundAccount):
             return f"the connector now asks for a credential of kind {user.requirement.kind}"
         if more := sorted(set(user.hosts_in(self.region)).difference(self.hosts)):
             return f"the connector can now reach {', '.join(more)}"
-        if lacks := [each for each in user.requirement.names if each not in self.names]:
-            return f"it has no value for {', '.join(lacks)}"
+        if {*user.requirement.names} != {*self.names}:
+            return OTHER_VALUES
         if self.connector_hash != user.identity.hash:
             return "the connector has changed since"
         return ""

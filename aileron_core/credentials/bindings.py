@@ -10,8 +10,9 @@ from aileron_core.canonical import JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.console_port.account_intents import BindAccount
-from aileron_core.credentials.account_secret import stored_secret, stored_values
+from aileron_core.credentials.account_secret import stored_secret
 from aileron_core.credentials.binding import (
+    OTHER_VALUES,
     Binding,
     CredentialUser,
     binding_name,
@@ -189,25 +190,15 @@ class BindingService:
             await self._put(binding, event, f"A person {summary}", hand, secret=stored)
         return binding
 
-    async def rebind(
-        self,
-        name: str,
-        user: CredentialUser,
-        hand: Hand = CONSOLE,
-        values: Secret | None = None,
-    ) -> Binding:
+    async def rebind(self, name: str, user: CredentialUser, hand: Hand = CONSOLE) -> Binding:
         """Let *user*, as it now is, use the account *name*: the connector that it belongs to.
 
         Another one gets an account of its own, whose secret a person enters: nobody who can reach the
         socket moves a secret to where its owner never sent it.
 
-        Args:
-            values: of kind environment, those that the account lacks. What is not asked for any more is deleted.
-
         Raises:
             NotFound: there is no such account.
-            Conflict: it is of another kind, or belongs to another connector.
-            InvalidRequest: it still lacks a value, or one cannot be used.
+            Conflict: it is of another kind, has other values, or belongs to another connector.
             VaultLocked, StorageUnavailable, OSError: nothing changed.
         """
         async with self._changing:
@@ -222,20 +213,17 @@ class BindingService:
                     f"{name} belongs to {before.connector}. Bind an account to {user.identity.fqn} with "
                     "`aileron binding setup`."
                 )
+            if {*before.names} != {*user.requirement.names}:
+                raise Conflict(f"{name} cannot be bound again: {OTHER_VALUES}.")
             after = replace(
                 before,
                 connector=user.identity.fqn,
                 connector_hash=user.identity.hash,
                 hosts=user.hosts_in(before.region),
-                names=user.requirement.names,
                 remembered_for=(),
             )
-            stored = None
-            if after.kind == "environment":
-                kept = await asyncio.to_thread(self._vault.get, name)
-                stored = stored_values(after.names, values, kept)
             summary = f"A person bound {name} again"
-            await self._put(after, AuditEvent.BINDING_REBOUND, summary, hand, secret=stored)
+            await self._put(after, AuditEvent.BINDING_REBOUND, summary, hand)
         return after
 
     async def follow(self, before: CredentialUser, user: CredentialUser, hand: Hand) -> None:

@@ -538,7 +538,7 @@ async def _for_the_owner(
 
 def _wipe(refused: OwnersIntent) -> None:
     """Overwrite the secret in an intent that is not carried out."""
-    if isinstance(refused, BindAccount | RebindAccount):
+    if isinstance(refused, BindAccount):
         refused.wipe()
 
 

@@ -5,7 +5,7 @@ A secret is typed unseen, or read from a descriptor or a file; never from an arg
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,7 +152,8 @@ def _entered(user: CredentialUser, given: GivenAccount) -> BindAccount:
     secret, session_token = given_secret(given.secret), None
     if names := user.requirement.names:
         if secret is None:
-            secret = _typed_values(names)
+            asked = {each: ask_unseen(f"{each} (not shown): ", "secret") for each in names}
+            secret = named_values(asked)
         elif len(names) == 1:
             secret = named_values({names[0]: secret})
     if secret is None:
@@ -170,10 +171,6 @@ def _entered(user: CredentialUser, given: GivenAccount) -> BindAccount:
         session_token=session_token,
         region=region or "",
     )
-
-
-def _typed_values(names: Iterable[str]) -> Secret:
-    return named_values({each: ask_unseen(f"{each} (not shown): ", "secret") for each in names})
 
 
 def given_secret(given: Given) -> Secret | None:
@@ -295,14 +292,9 @@ def rebind_account(
     for host in sorted(set(hosts) - set(before.hosts)):
         label = hosts_label(user.requirement.kind).lower()
         context.say(f"    newly {label} {escape(host)}", fg="yellow")
-    needed = user.requirement.names
-    for each in sorted(set(before.names) - set(needed)):
-        context.say(f"    no longer asks for {escape(each)}: its value is deleted", fg="yellow")
     confirm(context, f"Let {user.identity.ref} use this account?", yes=yes)
     requests.prepare()
-    lacking = [each for each in needed if each not in before.names]
-    values = _typed_values(lacking) if lacking else None
-    asked = RebindAccount(name=name, connector_hash=user.identity.hash, secret=values)
+    asked = RebindAccount(name=name, connector_hash=user.identity.hash)
     bound = _show_changed(context, requests.ask(asked, AccountChanged))
     context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
     return EXIT.DONE

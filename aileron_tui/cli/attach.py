@@ -24,7 +24,7 @@ import click
 
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import SystemClock
-from aileron_core.console_port.account_intents import AccountIntent, BindAccount, RebindAccount
+from aileron_core.console_port.account_intents import AccountIntent, BindAccount
 from aileron_core.console_port.account_views import AccountRefused
 from aileron_core.console_port.codec import (
     event_from_frame,
@@ -319,7 +319,7 @@ class AttachedCore:
                 self._end(_BROKEN.format(type(error).__name__))
                 return
             finally:
-                if isinstance(intent, BindAccount | RebindAccount):
+                if isinstance(intent, BindAccount):
                     intent.wipe()
             if refused is not None:
                 self._tell(refused)

@@ -115,7 +115,7 @@ binding.add(
 binding.add(
     "rebind",
     "accounts.rebind_account",
-    "Let a changed connector use an account again. Shows what is new, asks, also for values that a server now needs as well, and requires the passphrase.",
+    "Let a changed connector use an account again. Shows what is new, asks, and requires the passphrase.",
     _binding,
     option("--connector", shell_complete=completing.connectors, help="The version of its connector (default: the one that is accepted). For an account without one, such as an imported one: any."),
     _yes,

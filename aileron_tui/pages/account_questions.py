@@ -246,7 +246,7 @@ def is_unlocked(now: Situation) -> bool:
 def can_rebind(now: Situation) -> bool:
     """Return whether the selected account does not count for its connector as that is now."""
     bound, user = now.bound_account, now.credential_user
-    if bound is None or user is None or not is_unlocked(now):
+    if bound is None or user is None or bound.remedy == "revoke" or not is_unlocked(now):
         return False
     return (bound.connector_hash, bound.hosts) != (user.hash, user.hosts)
 
@@ -268,17 +268,6 @@ def ask_about_account(asking: Asking, name: str) -> None:
     if row is not None and row.bound is not None:
         asking.ask(name, row.bound.name)
         asking.model.account_panel.open(row.user, row.bound)
-
-
-def ask_to_rebind(asking: Asking) -> None:
-    """Ask whether the connector may use the selected account, or for the values that it lacks."""
-    row = asking.model.accounts.current
-    if row is None or row.user is None or row.bound is None:
-        return
-    if set(row.user.names) <= set(row.bound.names):
-        ask_about_account(asking, "rebind")
-    else:
-        ask_to_bind(asking, again=True)
 
 
 def _answer(asking: Asking) -> None:
@@ -321,8 +310,6 @@ def bind_question(model: Model, width: int) -> tuple[Line, ...]:
     rows = [*_purpose(panel, panel.user, width)]
     if panel.login is not None:
         rows += _missing(panel.login, width)
-    elif panel.bound is not None:
-        rows += _changes(panel.bound, panel.user, width)
     asked = panel.question
     if asked is not None:
         remark = "It is not shown." if asked.is_secret else ""
@@ -466,28 +453,17 @@ def rebind_question(model: Model, width: int) -> tuple[Line, ...]:
     if bound is None or user is None:
         return ()
     question = f"Let {escape(user.ref)} use {escape(bound.name)}?"
-    return (*bars.panel_question(question, "", width), *_changes(bound, user, width))
-
-
-def _changes(bound: BoundAccountView, user: CredentialUserView, width: int) -> list[Line]:
-    """Return what is new of the connector of an account."""
-    rows: list[Line] = []
+    rows = [*bars.panel_question(question, "", width)]
     changes = [
         *((f"+ {each}", "attn") for each in user.hosts if each not in bound.hosts),
         *((f"− {each}", "muted") for each in bound.hosts if each not in user.hosts),
-        *((f"+ {each}", "attn") for each in user.names if each not in bound.names),
-        *(
-            (f"− {each}, which is deleted", "muted")
-            for each in bound.names
-            if each not in user.names
-        ),
     ]
     if bound.connector_hash != user.hash:
         changes += [(f"− {bound.connector_hash}", "muted"), (f"+ {user.hash}", "attn")]
     for text, role in changes:
         wrapped = wrap(foreign_text(text, "attn" if role == "attn" else "muted"), width - 6)
         rows += [(Piece("   "), Piece("┃ ", "fact-bar"), *each.pieces) for each in wrapped]
-    return rows
+    return tuple(rows)
 
 
 def _asked_about(now: Situation) -> BoundAccountView | None:

@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 from aileron_core.console_port.account_intents import (
     BeginLogin,
     BindAccount,
-    RebindAccount,
     named_values,
 )
 from aileron_core.console_port.account_views import (
@@ -162,8 +161,6 @@ class AccountPanel:
             secret = named_values(values)
         else:
             secret = self._secrets.pop("secret")
-        if self.bound is not None:
-            return RebindAccount(name=self.bound.name, connector_hash=self.user.hash, secret=secret)
         token = self._secrets.pop("session_token", None)
         return BindAccount(
             connector_hash=self.user.hash,
@@ -212,8 +209,7 @@ def _entries(
         (not is_login and not user.names, "secret", secret),
         (is_aws, "session_token", "Session token, if the key has one (may be empty):"),
     )  # fmt: skip
-    lacking = [each for each in user.names if bound is None or each not in bound.names]
     return [
         *(Entry(field, text) for holds, field, text in asked if holds),
-        *(Entry("secret", f"{each}:", each) for each in lacking),
+        *(Entry("secret", f"{each}:", each) for each in user.names),
     ]

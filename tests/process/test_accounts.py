@@ -247,7 +247,7 @@ def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
 
 
 @pytest.mark.real
-def test_the_values_of_a_server_are_typed_unseen_and_the_one_it_asks_for_later_by_a_rebind(
+def test_the_values_of_a_server_are_typed_unseen_and_again_where_it_asks_for_others(
     home: Path, folder: Path, serve: Serve
 ) -> None:
     """Read from a descriptor they are a JSON object. Lists have their names, and no file has a value."""
@@ -277,13 +277,12 @@ def test_the_values_of_a_server_are_typed_unseen_and_the_one_it_asks_for_later_b
     console.unlock(PHRASE)
     listed = aileron("binding", "list", home=home).stdout
     assert f"{name}  mcp://local/small\n    values │ TOKEN, PEM\n" in listed
-    assert "cannot be used: it has no value for EXTRA" in listed
-    again = binding_terminal(home, "rebind", name)
-    again.shows("no longer asks for PEM: its value is deleted")
-    again.answer("[y/N]", "y")
-    again.answer("Passphrase of the vault", PHRASE)
-    again.answer("EXTRA (not shown):", KEY)
-    assert f"{name} is bound" in again.text_at_end()
+    assert "cannot be used: the server now asks for other values: revoke it" in listed
+    assert f"`aileron binding revoke {name}`" in listed
+    aileron("binding", "revoke", name, "--yes", home=home, env=KNOWN)
+    more = ("--secret-fd", "0")
+    given = json.dumps({"TOKEN": KEY, "EXTRA": KEY})
+    aileron("binding", "setup", "small", *more, home=home, stdin=given, env=KNOWN)
     usable = {
         each["name"]: each["names"]
         for each in aileron_json("binding", "list", home=home)["items"]
@@ -291,7 +290,7 @@ def test_the_values_of_a_server_are_typed_unseen_and_the_one_it_asks_for_later_b
     }
     assert usable == {name: ["TOKEN", "EXTRA"]}
     files = [each.read_bytes() for each in home.rglob("*") if each.is_file()]
-    said = [terminal.raw, again.raw, json.dumps(console.records()).encode(), *files]
+    said = [terminal.raw, json.dumps(console.records()).encode(), *files]
     assert not any(b"canary" in each for each in said)
 
 

@@ -83,15 +83,15 @@ GITHUB = replace(
     default_name="environment/github/default",
     names=("GITHUB_TOKEN", "WEBHOOK_SECRET"),
 )
-LACKING = replace(
+OTHER_VALUES = replace(
     ANA,
     name="environment/github/default",
     connector=GITHUB.connector,
     connector_hash="sha256:" + "a" * 64,
     hosts=GITHUB.hosts,
     names=("GITHUB_TOKEN", "OLD_KEY"),
-    problem="it has no value for WEBHOOK_SECRET",
-    remedy="rebind",
+    problem="the server now asks for other values: revoke it, and run `aileron binding setup` again",
+    remedy="revoke",
     remembered_for=(),
 )
 LOGIN = LoginView(

@@ -29,9 +29,9 @@ from tests.screen.bound_accounts import (
     DRIVE,
     ENDED,
     GITHUB,
-    LACKING,
     LOGIN,
     MAIL,
+    OTHER_VALUES,
     UNLOCKED,
     accounts,
 )
@@ -164,18 +164,10 @@ def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
     assert values == {"GITHUB_TOKEN": KEY, "WEBHOOK_SECRET": f"{KEY} 2"}
 
 
-def test_a_rebind_asks_for_the_values_that_the_account_lacks() -> None:
-    play = with_server(LACKING)
-    play.press_alone("R", f"{LACKING.name} for {GITHUB.ref}.")
-    for each in (HOLDS, "+ WEBHOOK_SECRET", "− OLD_KEY, which is deleted", "+ sha256:eee"):
-        assert each in " ".join(play.text.split()), each
-    play.shows("WEBHOOK_SECRET:")
-    give_text(play, KEY)
-    play.until(lambda: bool(play.asked(RebindAccount)), "sent")
-    (intent,) = play.asked(RebindAccount)
-    assert (intent.name, intent.connector_hash) == (LACKING.name, GITHUB.hash)
-    assert intent.secret is not None
-    assert json.loads(intent.secret.reveal_text()) == {"WEBHOOK_SECRET": KEY}
+def test_an_account_with_other_values_is_not_bound_again() -> None:
+    play = with_server(OTHER_VALUES)
+    play.press_alone("R", "the server now asks for other values: revoke it")
+    assert not play.asked(RebindAccount)
 
 
 def test_an_account_is_deleted_after_a_yes() -> None:

@@ -13,7 +13,6 @@ from aileron_tui.pages.account_questions import (
     ask_account,
     ask_passphrase,
     ask_to_bind,
-    ask_to_rebind,
     can_rebind,
     has_choice,
 )
@@ -64,7 +63,10 @@ def _forgotten(now: Situation) -> Iterable[ForgetChoice]:
 
 
 def _cannot_rebind(now: Situation) -> str:
-    return _account(can_rebind, COUNTS_ALREADY if now.credential_user else _NO_CONNECTOR)(now)
+    why = COUNTS_ALREADY if now.credential_user else _NO_CONNECTOR
+    if now.bound_account is not None and now.bound_account.remedy == "revoke":
+        why = now.bound_account.problem
+    return _account(can_rebind, why)(now)
 
 
 ACCOUNTS = (
@@ -95,7 +97,7 @@ ACCOUNTS = (
     _Key(
         "rebind_account", ("R",), "bind again", ("accounts",),
         "let a connector that has changed use the account; says what is new", asks=True, footer_rank=21,
-        needs="owner", why_not=_cannot_rebind, do=lambda page: ask_to_rebind(page.panel),
+        needs="owner", why_not=_cannot_rebind, do=lambda page: ask_about_account(page.panel, "rebind"),
     ),
     _Key(
         "log_in_again", ("l",), "log in again", ("accounts",), "log in to the account's service again",
