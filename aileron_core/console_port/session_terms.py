@@ -22,7 +22,7 @@ class SessionTerms:
     plugin_tools: tuple[str, ...] = ()
     """The ops of connectors that it has as tools, as `<plugin>.<op>`."""
     own_servers: tuple[str, ...] = ()
-    """Its agent's own MCP servers that Aileron seems to have too and that it starts, with the reason."""
+    """Its agent's own MCP servers that Aileron has too and that it starts, with the reason."""
     augment: bool = False
     """Whether its model gets Aileron's tools through the gateway."""
     base_url: str = ""

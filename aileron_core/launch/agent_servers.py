@@ -7,14 +7,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from aileron_core.actions.problems import quoted
 from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.named_programs import HomeSettings
+from aileron_core.launch.own_servers import is_off, server_command, server_url
 from aileron_core.launch.plan import MCP_SERVER_NAME, Agent
-from aileron_core.launch.settings_files import parse_table, read_settings, table_at, tables_in
+from aileron_core.launch.settings_files import (
+    parse_table,
+    read_settings,
+    table_at,
+    tables_in,
+    words_at,
+)
 from aileron_core.launch.variables import fits
 
 VS_CODE: Final = "vscode"
@@ -29,6 +36,7 @@ _SETTINGS: Final = (
 _EXTENSIONS: Final = PurePosixPath(".gemini/extensions/*/gemini-extension.json")
 _TABLES: Final = ("mcpServers", "mcp_servers", "mcp", "servers", "extensions")
 """The keys under which files have their servers, by name."""
+_STARTS: Final = frozenset({"command", "cmd", "url", "uri", "httpUrl"})
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\{env:(\w+)\}|(?<!\\)\$([A-Za-z_]\w*)")
 _UNKNOWN = re.compile(r"\$\{[^}]*\}|\{file:[^}]*\}")
 _ASKED = re.compile(r"\$\{input:[^}]*\}")
@@ -117,13 +125,7 @@ def _entries(path: Path, shown: str, project: Path) -> Iterator[tuple[str, dict[
     places.append(table_at(table, "projects", str(project)).get("mcpServers"))
     for place in places:
         for name, entry in tables_in(place):
-            if name != MCP_SERVER_NAME and entry.keys() & {
-                "command",
-                "cmd",
-                "url",
-                "uri",
-                "httpUrl",
-            }:
+            if name != MCP_SERVER_NAME and entry.keys() & _STARTS:
                 yield name, entry
 
 
@@ -140,10 +142,11 @@ class _Reader:
         self._known = {**env, "workspaceFolder": str(project), "userHome": env.get("HOME", "")}
 
     def server(self, name: str, entry: Mapping[str, Any]) -> AgentServer:
-        url = _text(entry, "httpUrl", "uri", "url")
+        url, words = server_url(entry), server_command(entry)
         bare = AgentServer(file=self._file, name=name, url=url)
-        words = _words(entry, "command", "cmd") + _words(entry, "args")
         try:
+            if not (url or words):
+                raise _Refused("it has neither a command nor a URL")
             if refusal := self._refusal(entry):
                 raise _Refused(refusal)
             server = replace(bare, url=self._filled(url))
@@ -155,9 +158,11 @@ class _Reader:
 
     def _refusal(self, entry: Mapping[str, Any]) -> str:
         type_ = entry.get("type")
+        if is_off(entry):
+            return "it is switched off there"
         if "headersHelper" in entry:
             return "its headers come from a program (headersHelper), which Aileron does not run"
-        if type_ == "sse" or (self._is_gemini and "url" in entry and type_ != "http"):
+        if type_ == "sse" or (self._is_gemini and entry.get("url") and type_ != "http"):
             return "it is reached by SSE, which MCP has given up"
         if any(entry.get(key) for key in _HEADERS):
             return "it is sent headers: add it by its URL, with --header for the one of its key"
@@ -171,9 +176,9 @@ class _Reader:
         self, server: AgentServer, words: tuple[str, ...], entry: Mapping[str, Any]
     ) -> AgentServer:
         given = {**_table(entry, "env"), **_table(entry, "environment"), **_table(entry, "envs")}
-        given |= {name: f"${{{name}}}" for name in _words(entry, "env_vars")}
+        given |= {name: f"${{{name}}}" for name in words_at(entry, "env_vars")}
         env: dict[str, str] = {}
-        secrets: dict[str, str | None] = dict.fromkeys(_words(entry, "env_keys"))
+        secrets: dict[str, str | None] = dict.fromkeys(words_at(entry, "env_keys"))
         for name, text in given.items():
             value = None if _ASKED.fullmatch(text) else self._filled(text)
             if (
@@ -232,18 +237,6 @@ class _Reader:
         if unknown := _UNKNOWN.search(filled := _VARIABLE.sub(value, text)):
             raise _Refused(f"nobody but the agent knows {quoted(unknown[0])}")
         return filled
-
-
-def _text(entry: Mapping[str, Any], *keys: str) -> str:
-    found = next((entry[key] for key in keys if key in entry), "")
-    return found if isinstance(found, str) else ""
-
-
-def _words(entry: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
-    found = next((entry[key] for key in keys if key in entry), ())
-    if isinstance(found, str):
-        return (found,)
-    return tuple(map(str, cast("list[Any]", found))) if isinstance(found, list) else ()
 
 
 def _table(entry: Mapping[str, Any], key: str) -> dict[str, str]:

@@ -1,17 +1,17 @@
-"""An agent's own MCP servers beside Aileron's: the same one is switched off for a launch, one that only looks the same is named."""
+"""An agent's own MCP servers beside Aileron's: the same one is switched off for a launch, or named where it stays."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from aileron_core.connectors.servers.packages import PackageRequest, package_request
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.plan import MCP_SERVER_NAME, OwnServer
-from aileron_core.launch.settings_files import merged, tables_in
+from aileron_core.launch.settings_files import merged, tables_in, words_at
 
 _SECRET = re.compile(r"\$\{secret\.[^{}]*\}")
 """Stands in an accepted command for what an import put into the vault."""
@@ -36,27 +36,36 @@ def own_servers(
             tables[name] = merged(tables.get(name, {}), table)
             files.setdefault(name, []).append(file)
     for name, table in tables.items():
-        command, args = table.get("command", table.get("cmd")), table.get("args")
-        words = [*_listed(command), *_listed(args)]
-        url = str(table.get("httpUrl") or table.get("url") or table.get("uri") or "")
-        is_off = table.get("enabled") is False or table.get("disabled") is True
-        if (words or url) and not is_off and name != MCP_SERVER_NAME:
+        command, url = server_command(table), server_url(table)
+        if (command or url) and not is_off(table) and name != MCP_SERVER_NAME:
             yield OwnServer(
                 name=name,
                 file=files[name][-1],
-                command=() if url else tuple(map(str, words)),
+                command=() if url else command,
                 url=url,
                 kept=kept(files[name]),
             )
 
 
-def _listed(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else [value] if value else []
+def server_command(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the command line of a server in a settings file, whatever the agent's words for it; empty without one."""
+    command = words_at(entry, "command", "cmd")
+    return command and command + words_at(entry, "args")
+
+
+def server_url(entry: Mapping[str, Any]) -> str:
+    """Return the address of such a server; empty without one."""
+    found = (entry.get(key) for key in ("httpUrl", "url", "uri"))
+    return next((each for each in found if each and isinstance(each, str)), "")
+
+
+def is_off(entry: Mapping[str, Any]) -> bool:
+    return entry.get("enabled") is False or entry.get("disabled") is True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubles:
-    """The servers of an agent's own that Aileron seems to have too."""
+    """The servers of an agent's own that Aileron has too."""
 
     off: tuple[OwnServer, ...] = ()
     remaining: tuple[str, ...] = ()
@@ -73,18 +82,13 @@ def doubles(title: str, own: Iterable[OwnServer], accepted: Mapping[str, ServerT
     for each in own:
         shown = f"{each.name[:_MOST_NAME]} ({each.file})"
         same = next((name for name, table in accepted.items() if _is_same(each, table)), "")
-        alike = [name for name, table in accepted.items() if _is_alike(each, name, table)]
         if same and not each.kept:
             off.append(each)
             sentences.append(
                 f"{title} does not start its own MCP server {shown}: Aileron has it, as {same}."
             )
-        elif same or alike:
-            why = (
-                f"it is Aileron's {same}, but {each.kept}"
-                if same
-                else f"it looks like Aileron's {alike[0]}, with another command or address"
-            )
+        elif same:
+            why = f"it is Aileron's {same}, but {each.kept}"
             remaining.append(f"{shown}: {why}")
             sentences.append(
                 f"{title} starts its own MCP server {shown}: {why}. What its tools do is not gated."
@@ -112,17 +116,6 @@ def _are_words(own: Sequence[str], wanted: Sequence[str]) -> bool:
     """Return whether both are the same words, with any secret where *wanted* names one."""
     patterns = [".+".join(map(re.escape, _SECRET.split(each))) for each in wanted]
     return len(own) == len(wanted) and all(map(re.fullmatch, patterns, own))
-
-
-def _is_alike(own: OwnServer, name: str, table: ServerTable) -> bool:
-    """Return whether both have one name, one package or one host."""
-    host, packages = _address(own.url)[1], (_package(own.command), _package(table.run))
-    both = {each and (each.registry, each.name) for each in packages}
-    return (
-        own.name.lower() == name
-        or (host != "" and host == _address(table.url)[1])
-        or (len(both) == 1 and None not in both)
-    )
 
 
 def _package(command: Sequence[str]) -> PackageRequest | None:

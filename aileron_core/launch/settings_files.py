@@ -91,6 +91,14 @@ def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
+def words_at(table: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
+    """Return the texts in the list under the first of *keys* that *table* has; one that stands alone is a list of one."""
+    found = next((table[key] for key in keys if key in table), None)
+    if isinstance(found, list):
+        return tuple(map(str, cast("list[object]", found)))
+    return (found,) if found and isinstance(found, str) else ()
+
+
 def tables_in(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the names and tables in *value*, if it is a table of tables."""
     if isinstance(value, dict):

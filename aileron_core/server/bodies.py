@@ -195,7 +195,7 @@ class OpenSessionBody(TypedDict):
         Annotated[
             Sequence[str],
             Keywords(
-                "MCP servers of its agent's own that Aileron seems to have too and that it starts.",
+                "MCP servers of its agent's own that Aileron has too and that it starts.",
                 max_items=64,
             ),
         ]

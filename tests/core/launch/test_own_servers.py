@@ -25,8 +25,8 @@ ACCEPTED: Mapping[str, ServerTable] = {
 
 def judged(own: OwnServer) -> str:
     found = doubles("Codex", [own], ACCEPTED)
-    assert len(found.sentences) == len((*found.off, *found.remaining))
-    return "off" if found.off else "named" if found.remaining else ""
+    assert len(found.sentences) == len(found.off)
+    return "off" if found.off else ""
 
 
 @pytest.mark.parametrize(
@@ -37,36 +37,29 @@ def judged(own: OwnServer) -> str:
         ("uvx mcp-server-git --repository /dir", "off"),
         ("uvx --from mcp-server-git[x]>=2 mcp-server-git --repository /dir", "off"),
         ("npx @mcp/keyed --key=s3cret run", "off"),
-        ("npx @mcp/keyed --key=s3cret", "named"),
-        ("npx @mcp/keyed --token=s3cret run", "named"),
+        ("npx @mcp/keyed --key=s3cret", ""),
+        ("npx @mcp/keyed --token=s3cret run", ""),
         ("mine serve", "off"),
-        ("npx -y @mcp/fs /dir /other", "named"),
-        ("npx -p @mcp/fs fs-admin /dir", "named"),
+        ("npx -y @mcp/fs /dir /other", ""),
+        ("npx -p @mcp/fs fs-admin /dir", ""),
         ("uvx @mcp/fs /dir", ""),
         ("npx -y @mcp/fs-other /dir", ""),
         ("/opt/mine serve", ""),
         ("mine", ""),
         ("npx -y", ""),
         ("https://MCP.example.com:443/v1/", "off"),
-        ("https://mcp.example.com/v2", "named"),
-        ("http://mcp.example.com/v1", "named"),
+        ("https://mcp.example.com/v2", ""),
+        ("http://mcp.example.com/v1", ""),
         ("https://mcp.example.com.evil.org/v1", ""),
         ("https://[/v1", ""),
     ],
 )
-def test_the_same_command_or_address_is_off_and_one_like_it_is_named(
-    command: str, expected: str
-) -> None:
+def test_the_same_command_or_address_is_off_and_no_other_one(command: str, expected: str) -> None:
     """Whatever a package's version, and however a program or an address is written; no other arguments."""
     is_url = "://" in command
     words = () if is_url else tuple(command.split())
     own = OwnServer(name="x", file="f", command=words, url=command if is_url else "")
     assert judged(own) == expected
-
-
-def test_another_server_of_the_same_name_is_named() -> None:
-    """A model would take one for the other."""
-    assert judged(OwnServer(name="FS", file="f", command=("other",))) == "named"
 
 
 _LOCAL = '{"mcp": {"a": {"type": "local", "command": ["npx", "@mcp/fs", "/dir"]}}}'

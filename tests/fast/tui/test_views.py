@@ -176,14 +176,14 @@ def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> N
     assert "counted" not in augmented.words
 
 
-def test_a_server_of_the_agents_own_that_is_like_ours_is_on_the_sessions_page() -> None:
+def test_a_server_of_the_agents_own_that_stays_on_is_on_the_sessions_page() -> None:
     """Its name may be a project's, so it is drawn like all foreign text."""
-    terms = SessionTerms(own_servers=("fs (.mcp.json): it looks\nlike Aileron's fs",))
+    terms = SessionTerms(own_servers=("fs (.mcp.json): it is\nAileron's fs",))
     drawn = at_work(replace(CODEX, terms=terms), opened=True)
     assert (
-        "ITS OWN MCP SERVERS like one of Aileron's; what their tools do is not gated" in drawn.words
+        "ITS OWN MCP SERVERS that Aileron has too; what their tools do is not gated" in drawn.words
     )
-    assert "Starts fs (.mcp.json): it looks‹LF›like Aileron's fs" in drawn.words
+    assert "Starts fs (.mcp.json): it is‹LF›Aileron's fs" in drawn.words
     assert "ITS OWN MCP SERVERS" not in at_work(opened=True).words
 
 
