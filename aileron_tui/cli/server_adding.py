@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from string import digits
 from typing import Any
 
 import click
@@ -226,7 +227,7 @@ class _Import:
             return
         if each.command:
             package_request(each.command)  # raises for what is never started
-        name = re.sub(r"[^a-z0-9]|^[0-9]+", "", each.name.lower())[:_LONGEST_NAME]
+        name = re.sub(r"[^a-z0-9]", "", each.name.lower()).lstrip(digits)[:_LONGEST_NAME]
         say = self._context.say
         say(f"{escape(each.name)}  ({escape(each.file)})")
         say(f"    {escape(each.url or shlex.join(each.command))}")

@@ -112,11 +112,13 @@ class InstalledPackage:
 
 
 def package_request(run: Sequence[str]) -> PackageRequest | None:
-    """Return the package that the command *run* would fetch and start; None where it starts another program.
+    """Return the package that the command *run* would fetch and start; None of another command, or of none.
 
     Raises:
         InvalidRequest: it starts a container, or has an option or a package that is not understood.
     """
+    if not run:
+        return None
     runner, words = Path(run[0]).name, list(run[1:])
     if runner in _CONTAINERS:
         raise InvalidRequest(

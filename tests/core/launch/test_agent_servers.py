@@ -118,6 +118,23 @@ def test_gooses_keyring_and_vs_codes_inputs_keep_their_values(tmp_path: Path) ->
     assert "${input:t}" in found["asks"].refusal
 
 
+def test_an_entry_that_starts_nothing_or_is_off_is_refused_alone(tmp_path: Path) -> None:
+    entries = {
+        "null": {"url": None}, "empty": {"command": [], "args": ["x"]},
+        "off": {"command": "x", "disabled": True}, "disabled": {"url": "https://x", "enabled": False},
+        "good": {"command": "x"},
+    }  # fmt: skip
+    write(tmp_path / "mcp.json", json.dumps({"mcpServers": entries}))
+    found = read(tmp_path, str(tmp_path / "mcp.json"))
+    assert {name: each.refusal for name, each in found.items()} == {
+        "null": "it has neither a command nor a URL",
+        "empty": "it has neither a command nor a URL",
+        "off": "it is switched off there",
+        "disabled": "it is switched off there",
+        "good": "",
+    }
+
+
 def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> None:
     file = tmp_path / "claude_desktop_config.json"
     write(file, '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}')

@@ -184,13 +184,18 @@ def test_an_agents_servers_are_added_and_what_is_not_taken_says_why(commands: Co
     state = str(commands.folder / "state")
     program, *args = commands.command()
     entries = {
-        "My Notes": {"command": program, "args": args, "env": {"STATE": state, "KEY": "canary-51"}},
+        "1-My Notes": {
+            "command": program,
+            "args": args,
+            "env": {"STATE": state, "KEY": "canary-51"},
+        },
         "box": {"command": "docker", "args": ["run", "x"]},
+        "none": {"url": None},
     }
     file = commands.folder / "mcp.json"
     file.write_text(json.dumps({"mcpServers": entries}))
     given = {**NOTHING, "no_rehearse": False, "yes": True, "start": commands.start}
-    add = (add_server, ("My Notes",), str(file), (None, None))
+    add = (add_server, ("1-My Notes",), str(file), (None, None))
     assert "list its hosts" in commands.printed(*add, code=1, **given)
     given["hosts"] = ("a.example:443",)
     told = commands.printed(*add, **given)
@@ -205,6 +210,7 @@ def test_an_agents_servers_are_added_and_what_is_not_taken_says_why(commands: Co
     again = commands.printed(add_server, (), str(file), (None, None), code=1, **given)
     assert "✗ box" in again
     assert "container" in again
+    assert f"✗ none ({file}) was not added: it has neither" in again
     assert len(commands.start.started) == 1
     assert "already" in commands.add("mynotes", *commands.command(), code=1)
 
