@@ -1,19 +1,18 @@
 """What is proposed of a server before a person has said anything: a word for each tool, a preview by a read, the manifest."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from aileron_core.actions.model import BUILT_IN_TOOLS, Preview
+from aileron_core.actions.model import Preview
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.table import (
     PREFIX,
     ServerTable,
     Word,
-    clash,
+    clashes,
     name_words,
-    server_tool_name,
     tool_problems,
 )
 
@@ -23,26 +22,13 @@ _NOT_THERE: Final = frozenset({"create", "post", "fork", "copy", "query"})
 _IN_TEMPLATE: Final = re.compile(r"[^{}]+")
 
 
-def clashing(name: str, tools: Iterable[ToolDefinition]) -> dict[str, list[str]]:
-    """Return the tools of the server *name* that cannot be told apart, by the name that agents would see."""
-    named: dict[str, list[str]] = {}
-    for tool in tools:
-        named.setdefault(server_tool_name(name, tool.name), []).append(tool.name)
-    return {
-        shown: same for shown, same in named.items() if len(same) > 1 or shown in BUILT_IN_TOOLS
-    }
-
-
 def propose_words(name: str, tools: Sequence[ToolDefinition]) -> dict[str, Word]:
     """Return a word for each tool of the server *name*: what claims to read runs unasked, the rest asks.
 
-    Those of `clashing` are off.
+    Those of `clashes` are off.
     """
-    off = {tool for same in clashing(name, tools).values() for tool in same}
-    return {
-        tool.name: "off" if tool.name in off else "run" if tool.claims_to_read else "ask"
-        for tool in tools
-    }
+    words: dict[str, Word] = {each.name: "run" if each.claims_to_read else "ask" for each in tools}
+    return {**words, **dict.fromkeys(clashes(name, words), "off")}
 
 
 def propose_previews(
@@ -95,9 +81,7 @@ def relisted(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> 
     listed = {each.name for each in tools}
     old: dict[str, Word] = {tool: word for tool, word in table.tools.items() if tool in listed}
     words: dict[str, Word] = {**propose_words(name, tools), **old}
-    for tool in words.keys() - old.keys():
-        if clash(name, tool, replace(table, tools=words)):
-            words[tool] = "off"
+    words.update(dict.fromkeys(clashes(name, words).keys() - old.keys(), "off"))
     found = replace(table, tools=words)
     unfit = {path[2] for path, _ in tool_problems(name, found, tools) if path[1] == "actions"}
     kept = {tool: each for tool, each in table.previews.items() if tool not in unfit}

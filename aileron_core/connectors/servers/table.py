@@ -123,13 +123,14 @@ def tool_problems(
         name: of the server.
     """
     known = {each.name: each for each in tools}
+    same = clashes(name, table.tools)
     for tool in known.keys() - table.tools.keys():
         yield ("server", "tools"), f"has no word for the tool {tool!r}: run, ask, look or off"
-    for tool, word in table.tools.items():
+    for tool in table.tools:
         if tool not in known:
             yield ("server", "tools", tool), "the server lists no such tool"
-        elif word in ("run", "ask") and (other := clash(name, tool, table)):
-            yield ("server", "tools", tool), f"agents would know it by the name of {other}"
+        elif tool in same:
+            yield ("server", "tools", tool), f"agents would know it by the name of {same[tool]}"
     for tool, preview in table.previews.items():
         path: KeyPath = ("server", "actions", tool, "preview")
         if table.word(tool) != "ask":
@@ -194,15 +195,21 @@ def rehearsal_preview(tool: ToolDefinition, read: Preview | None) -> Preview:
     )
 
 
-def clash(name: str, tool: str, table: ServerTable) -> str:
-    """Return what else has the MCP name of the offered *tool* of the server *name*; empty where nothing has."""
-    wanted = server_tool_name(name, tool)
-    if wanted in BUILT_IN_TOOLS:
-        return "a tool of Aileron's"
-    for other, word in table.tools.items():
-        if other != tool and word in ("run", "ask") and server_tool_name(name, other) == wanted:
-            return f"its tool {other!r}"
-    return ""
+def clashes(name: str, words: Mapping[str, Word]) -> dict[str, str]:
+    """Return, by offered tool of the server *name*, what else has the name that agents see."""
+    named: dict[str, list[str]] = {}
+    for tool, word in words.items():
+        if word in ("run", "ask"):
+            named.setdefault(server_tool_name(name, tool), []).append(tool)
+    found = dict.fromkeys(
+        (tool for shown in named.keys() & BUILT_IN_TOOLS for tool in named[shown]),
+        "a tool of Aileron's",
+    )
+    for first, *others in named.values():
+        for tool in others:
+            found.setdefault(tool, f"its tool {first!r}")
+            found.setdefault(first, f"its tool {tool!r}")
+    return found
 
 
 def server_name(fqn: str) -> str:
