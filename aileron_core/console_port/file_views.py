@@ -124,10 +124,8 @@ class ServerView:
     """What a person is asked to accept of an MCP server, beside its hosts and its account."""
 
     program: str
-    """What is executed, as a command line, or the URL of a remote one: foreign text."""
+    """What is executed, as a command line with the package, or the URL of a remote one: foreign text."""
     is_remote: bool
-    package: str
-    """What is installed for it, as `npm:NAME@VERSION`; empty for another program."""
     files_read: tuple[str, ...]
     files_write: tuple[str, ...]
     secrets: tuple[str, ...]

@@ -1,7 +1,6 @@
 """The content of each file that a person is asked to accept, beside what was accepted before it."""
 
 import asyncio
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -129,9 +128,8 @@ def _server(entry: InstalledConnector) -> ServerView | None:
     if table is None:
         return None
     return ServerView(
-        program=table.url or shlex.join(table.program),
+        program=table.shown_program,
         is_remote=bool(table.url),
-        package=table.package,
         files_read=table.files_read,
         files_write=table.files_write,
         secrets=table.secrets,

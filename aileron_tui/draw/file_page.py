@@ -75,7 +75,6 @@ def server_blocks(server: ServerView, hosts: Sequence[str]) -> Iterator[Block]:
     """Yield what an MCP server is started as, what it may touch, and what agents may do with its tools."""
     label = "URL" if server.is_remote else "Program"
     yield value(label, foreign_text(server.program, "strong"))
-    yield from _listed("Package", [foreign_text(server.package)] if server.package else ())
     yield from _listed("Writes", [foreign_text(each, "attn") for each in server.files_write])
     yield from _listed("Reads", [foreign_text(each, "strong") for each in server.files_read])
     yield from _listed("Secrets", [foreign_text(each, "strong") for each in server.secrets])

@@ -13,8 +13,7 @@ from tests.support.screens.home import library_items
 from tests.support.screens.play import Play
 
 SERVER = ServerView(
-    program="/usr/bin/node /srv/index.js",
-    package="npm:files@1.2.3",
+    program="/usr/bin/node /srv/index.js (npm:files@1.2.3)",
     files_read=("/home/me/read",),
     files_write=("/home/me/notes",),
     secrets=("TOKEN",),
