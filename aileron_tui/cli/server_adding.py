@@ -34,6 +34,7 @@ from aileron_tui.cli.servers import (
     HomeServer,
     MakeOutgoing,
     boxes,
+    collect_packages,
     environment,
     find_server,
     home_servers,
@@ -124,10 +125,14 @@ def _add(
         )
     table = drafted(name, draft)
     home.prepare()
-    table = installed(home.path, table, context.say)
-    tools = list_now(context, name, table, start, make_outgoing)
-    whole = proposed(name, table, tools)
-    return put_server(home, name, definitions_bytes(tools), manifest_bytes(name, VERSION, whole))
+    try:
+        table = installed(home.path, table, context.say)
+        tools = list_now(context, name, table, start, make_outgoing)
+        manifest = manifest_bytes(name, VERSION, proposed(name, table, tools))
+        return put_server(home, name, definitions_bytes(tools), manifest)
+    except BaseException:
+        collect_packages(home)
+        raise
 
 
 def _say_added(context: CommandContext, server: HomeServer, draft: ServerTable) -> None:

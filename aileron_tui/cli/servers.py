@@ -15,7 +15,7 @@ import click
 
 from aileron_core.actions.catalog import read_plain
 from aileron_core.connectors.manifest import parse_manifest
-from aileron_core.connectors.servers.adding import installed, listed
+from aileron_core.connectors.servers.adding import installed, listed, require_outside_projects
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.definitions import (
     ToolDefinition,
@@ -111,18 +111,27 @@ def put_server(home: Home, name: str, tools: bytes, manifest: bytes) -> HomeServ
     """Install what is to become of the server *name*, in place of what nobody accepted of it.
 
     Raises:
-        FileProblems: the manifest is invalid, or another server's; nothing was installed.
+        FileProblems: the manifest is invalid, another server's, or starts a project's program; nothing was installed.
     """
     parsed = parse_manifest(manifest, name)
     if parsed.name != PREFIX + name:
         message = f"must stay {PREFIX}{name}: add a server of another name"
         raise FileProblems([Problem(file=name, message=message, key="connector.name")])
-    new = ConnectorStore(home.path).install_server(tools, manifest, origin=name)
+    if parsed.server is not None and parsed.server.program:
+        require_outside_projects(name, Path(parsed.server.program[0]))
+    store = ConnectorStore(home.path)
+    store.install_server(tools, manifest, origin=name)
     usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
-    for each in _all_of(home)[name]:
-        if each.identity.hash not in {*usable, new.identity.hash}:
-            remove_file(home, "connector", each.identity.hash)
+    for each in store.superseded(store.list(), usable):
+        remove_file(home, "connector", each)
+    collect_packages(home)
     return home_servers(home)[name]
+
+
+def collect_packages(home: Home) -> None:
+    """Remove the packages that no installed server names; errors as of `collect`."""
+    stored = (each.manifest.server for each in ConnectorStore(home.path).list())
+    collect(home.path, {each.tree for each in stored if each is not None})
 
 
 def boxes(context: CommandContext) -> StartServer:
@@ -514,8 +523,7 @@ def remove_server(context: CommandContext, name: str) -> int:
     hashes = [each.identity.hash for each in _all_of(home)[name]]
     for each in hashes:
         remove_file(home, "connector", each)
-    others = (each for versions in _all_of(home).values() for each in versions)
-    collect(home.path, {each.manifest.server.tree for each in others if each.manifest.server})
+    collect_packages(home)
     context.show({"removed": name, "hashes": hashes})
     context.say(f"removed {name}")
     if server.table.secrets or server.table.credential:

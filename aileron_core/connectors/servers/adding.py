@@ -20,7 +20,7 @@ from aileron_core.connectors.servers.propose import (
 from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.servers.table import VERSION, ServerTable
 from aileron_core.containment.programs import SYSTEM_FOLDERS
-from aileron_core.errors import FileProblems, InvalidRequest, NotFound, Problem, Unavailable
+from aileron_core.errors import FileProblems, NotFound, Problem, Unavailable
 
 _STAND_IN: Final = "not-given-before-it-is-accepted"
 """Stands for each secret in the first start: some servers list nothing where a variable is not there."""
@@ -62,7 +62,7 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         assert table is not None
         return table
     request = package_request(draft.run)
-    program = draft.run if request else (str(_program(draft.run[0])), *draft.run[1:])
+    program = draft.run if request else (str(_program(name, draft.run[0])), *draft.run[1:])
     given = [Path(each) for each in (*draft.files_read, *draft.files_write)]
     new = [
         each
@@ -83,19 +83,29 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
     return table
 
 
-def _program(word: str) -> Path:
+def _program(name: str, word: str) -> Path:
     found = word if "/" in word else shutil.which(word)
     if found is None or not Path(found).is_absolute() or not os.access(found, os.X_OK):
         raise NotFound(f"There is no program {word}. Give the absolute path of one.")
-    for folder in {*Path(found).parents, *Path(os.path.realpath(found)).parents}:
+    require_outside_projects(name, Path(found))
+    return Path(found)
+
+
+def require_outside_projects(name: str, program: Path) -> None:
+    """Check that the *program* of the server *name* lies where no agent that works in a project changes it.
+
+    Raises:
+        FileProblems: it is in a project, or a link into one.
+    """
+    for folder in {*program.parents, *Path(os.path.realpath(program)).parents}:
         # What manages versions of Python or Node is a repository too: ~/.pyenv, ~/.nvm.
         is_hidden = any(part.startswith(".") for part in folder.parts)
         if not is_hidden and any((folder / mark).exists() for mark in (".git", "aileron.toml")):
-            raise InvalidRequest(
-                f"{found} is in the project {folder}, where an agent could change it. Install the server "
-                "somewhere else, or give it as an npx or uvx command."
+            message = (
+                f"{program} is in the project {folder}, where an agent could change it: install the server "
+                "somewhere else, or give it as an npx or uvx command"
             )
-    return Path(found)
+            raise FileProblems([Problem(file=name, key="server.program", message=message)])
 
 
 def installed(home: Path, table: ServerTable, say: Callable[[str], None]) -> ServerTable:

@@ -11,6 +11,7 @@ import pytest
 
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import AileronError
 from aileron_tui.cli.output import EXIT, CommandContext, exit_code
@@ -252,6 +253,28 @@ def test_an_editor_changes_the_manifest_and_no_other_server(
     )
     monkeypatch.setattr("click.confirm", lambda question, default: False)
     assert "must stay" in added.printed(edit_server, "notes", (), rehearse=None, code=2, **NOTHING)
+    (added.folder / "project" / ".git").mkdir(parents=True)
+    planted = f'["{added.folder}/project/run"'
+    monkeypatch.setattr("click.edit", lambda text, extension: text.replace(f'["{PYTHON}"', planted))
+    told = added.printed(edit_server, "notes", (), rehearse=None, code=2, **NOTHING)
+    assert "is in the project" in told
+
+
+def test_a_package_that_no_server_names_goes_with_a_change_or_a_failed_add(
+    added: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees = added.folder / "home" / "store" / "servers" / "sha256"
+
+    def fetched(home: Path, table: ServerTable, say: object) -> ServerTable:
+        (trees / ("b" * 64)).mkdir(parents=True)
+        return table
+
+    monkeypatch.setattr("aileron_tui.cli.server_adding.installed", fetched)
+    added.add("other", *added.command("sys.exit()"), code=1)
+    assert [*trees.iterdir()] == []
+    (trees / ("a" * 64)).mkdir()
+    added.printed(edit_server, "notes", ("edit_note=off",), rehearse=None, **NOTHING)
+    assert [*trees.iterdir()] == []
 
 
 def test_an_update_says_what_differs_by_tool_and_field(added: Commands) -> None:
