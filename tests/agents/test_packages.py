@@ -15,6 +15,7 @@ from aileron_core.connectors.servers.packages import PackageRequest, install_pac
 from aileron_core.errors import Unavailable
 from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
 from tests.support.tls import certificate
+from tests.support.variants import ALL
 
 CHILD = Path(__file__).parent / "packages_child.py"
 pytestmark = pytest.mark.skipif(
@@ -85,6 +86,7 @@ def test_a_registry_with_a_login_or_without_tls_is_refused(own: dict[str, Any]) 
     assert "over https alone" in own["npx scripted@1"]
 
 
+@pytest.mark.skipif(not ALL, reason="only with AILERON_TEST_ALL: it fetches from npm and PyPI")
 def test_published_servers_start_from_what_was_installed(public: dict[str, Any]) -> None:
     """The same version has the same hash, and one changed byte is never started."""
     for line, package, server in (

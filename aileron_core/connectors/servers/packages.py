@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -30,7 +29,6 @@ from aileron_core.connectors.servers.table import TREE, ServerTable
 from aileron_core.connectors.servers.trees import BadTree, keep_tree, staging
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import own_interpreter
-from aileron_core.containment.toolchains import program_mounts
 from aileron_core.errors import Forbidden, InvalidRequest, NotFound, Unavailable
 from aileron_core.text import escape
 
@@ -54,11 +52,10 @@ _NPM: Final = (
     f"install --prefix {_PLACE} --ignore-scripts --no-audit --no-fund --no-update-notifier "
     "--omit-lockfile-registry-resolved --loglevel=error --cache=/tmp/cache"
 ).split()
-_TARGET: Final = f"install --target {_PLACE} --only-binary :all: --quiet"
-_UV: Final = f"pip {_TARGET} --no-config --no-cache".split()
 _PIP: Final = (
-    f"{_TARGET} --no-compile --no-cache-dir --no-input --disable-pip-version-check".split()
-)
+    f"install --target {_PLACE} --only-binary :all: --quiet --no-compile --no-cache-dir --no-input "
+    "--disable-pip-version-check"
+).split()
 _RUN_PIP: Final = (
     "import subprocess, sys, venv; venv.create('/tmp/pip', symlinks=True, with_pip=True); "
     "sys.exit(subprocess.call(['/tmp/pip/bin/python', '-m', 'pip', *sys.argv[1:]]))"
@@ -278,25 +275,20 @@ class _Installer(BoxedServers):
         return version, [str(node), *flags, f"{TREE}/{entry}"]
 
     def install_pypi(self, request: PackageRequest) -> tuple[str, list[str]]:
-        """Install a package of PyPI's with uv, or pip where there is none; return its version, and what starts its program."""
-        python, uv = str(own_interpreter()), self._find("uv")
+        """Install a package of PyPI's with pip; return its version, and what starts its program."""
+        python = str(own_interpreter())
         spec = f"{request.name}{request.extras}{request.version}"
         options: list[str] = []
         try:
-            settings = [*(_uv_settings if uv else _pip_settings)(self._env, self._person)]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, configparser.Error):
-            raise Unavailable("The settings of uv or pip cannot be read. Correct them.") from None
+            settings = [*_pip_settings(self._env, self._person)]
+        except (OSError, ValueError, configparser.Error):
+            raise Unavailable("The settings of pip cannot be read. Correct them.") from None
         for option, place in settings:
             options += [f"--{option}", place]
             self._reach(place)
         if "--index-url" not in options:
             self._reach("https://pypi.org/")
-        if uv is not None:
-            self._shown += program_mounts(Path(python), self._person, excluded=(self._home,))
-            words = [str(uv), *_UV, "--python", python]
-        else:
-            words = [python, "-I", "-c", _RUN_PIP, *_PIP]
-        words += [*options, spec]
+        words = [python, "-I", "-c", _RUN_PIP, *_PIP, *options, spec]
         env = {"PIP_CONFIG_FILE": os.devnull}
         self._run(words, f"{spec} (wheels alone)", hosts=self._hosts, env=env)
         self._run([python, "-S", "-c", _COMPILE], spec, env={"PYTHONHASHSEED": "0"})
@@ -447,24 +439,3 @@ def _pip_settings(env: Mapping[str, str], person: Path) -> Iterator[tuple[str, s
         value = env.get(f"PIP_{option.replace('-', '_').upper()}") or stated.get(option) or ""
         for place in value.split():
             yield option, place
-
-
-def _uv_settings(env: Mapping[str, str], person: Path) -> Iterator[tuple[str, str]]:
-    """Yield where uv finds packages: an option and its value."""
-    stated: dict[str, Any] = {}
-    for file in (Path("/etc/uv/uv.toml"), person / ".config/uv/uv.toml"):
-        if file.is_file():
-            stated |= tomllib.loads(file.read_text("utf-8"))
-    listed = [
-        ("index-url" if each.get("default") else "extra-index-url", each["url"])
-        for each in stated.get("index", ())
-    ]
-    for option, variables in (
-        ("index-url", ("UV_DEFAULT_INDEX", "UV_INDEX_URL")),
-        ("extra-index-url", ("UV_INDEX", "UV_EXTRA_INDEX_URL")),
-        ("find-links", ("UV_FIND_LINKS",)),
-    ):
-        value = " ".join(env.get(name, "") for name in variables).split()
-        value = value or stated.get(option) or [place for which, place in listed if which == option]
-        for place in [value] if isinstance(value, str) else value:
-            yield option, re.sub(r"^\w+=", "", place)
