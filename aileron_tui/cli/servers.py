@@ -1,12 +1,10 @@
 """`aileron server list|show|check|edit|update|logs|remove`: a person's own MCP servers, in the home's store."""
 
-import difflib
-import json
 import os
 import shlex
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -17,12 +15,7 @@ from aileron_core.actions.catalog import read_plain
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.servers.adding import installed, listed, require_outside_projects
 from aileron_core.connectors.servers.box import BoxedServers
-from aileron_core.connectors.servers.definitions import (
-    ToolDefinition,
-    ToolDifference,
-    definitions_bytes,
-    differences,
-)
+from aileron_core.connectors.servers.definitions import ToolDefinition, definitions_bytes
 from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, relisted
 from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.servers.table import PREFIX, VERSION, ServerTable, Word
@@ -34,9 +27,11 @@ from aileron_core.connectors.store import (
     ConnectorStore,
     InstalledConnector,
 )
+from aileron_core.console_port.codec import to_json
 from aileron_core.credentials.kinds import ApiKey, CheckedCredential
 from aileron_core.errors import FileProblems, InvalidRequest, NotFound, Problem
 from aileron_core.home.layout import Home
+from aileron_core.library.comparison import compare_connectors
 from aileron_core.library.server_actions import server_actions
 from aileron_core.server.bodies import action_body
 from aileron_core.text import escape
@@ -44,6 +39,8 @@ from aileron_mcp.translate import action_tool, listed_bytes
 from aileron_tui.cli.accepted import load_acceptances, remove_file
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, report_error
 from aileron_tui.cli.vault import ask_unseen, has_terminal
+from aileron_tui.draw.acceptance import change_line
+from aileron_tui.draw.text import plain_text
 
 if TYPE_CHECKING:
     from aileron_core.connectors.http.client import OutgoingClient
@@ -459,43 +456,19 @@ def update_server(
     server = find_server(home, name)
     table = installed(context.home, server.table, context.say)
     tools = list_now(context, name, table, start or boxes(context), make_outgoing)
-    found = [*differences(server.connector.tools, tools)]
-    body = {
-        "name": name,
-        "before": server.table.package or None,
-        "package": table.package or None,
-        "differences": [asdict(each) for each in found],
-    }
-    if table == server.table and not found:
-        context.show(body)
+    whole = relisted(name, table, tools)
+    body = {"name": name, "before": server.table.package or None, "package": table.package or None}
+    if (whole, tools) == (server.table, server.connector.tools):
+        context.show({**body, "differences": []})
         context.say(f"{name} is as it was installed: the same version, the same tools.")
         return EXIT.DONE
-    whole = relisted(name, table, tools)
     changed = put_server(home, name, definitions_bytes(tools), manifest_bytes(name, VERSION, whole))
-    context.show(body)
-    if table.package != server.table.package:
-        context.say(f"{escape(server.table.package)} → {escape(table.package)}")
-    for each in found:
-        for line in _difference_lines(each, whole):
-            context.say(line)
+    changes = compare_connectors(server.connector, changed.connector)
+    context.show({**body, "differences": [to_json(each) for each in changes]})
+    for each in changes:
+        context.say(plain_text(change_line(each, "text")))
     say_waits(context, changed)
     return EXIT.DONE
-
-
-def _difference_lines(each: ToolDifference, table: ServerTable) -> Iterator[str]:
-    if each.field == "tool":
-        word = f"  {table.word(each.tool)}" if each.after is not None else ""
-        yield f"{'-' if each.after is None else '+'} {escape(each.tool)}{word}"
-        return
-    yield f"~ {escape(each.tool)}  {each.field}"
-    before, after = (
-        (
-            value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-        ).splitlines()
-        for value in (each.before, each.after)
-    )
-    for line in [*difflib.unified_diff(before, after, n=1, lineterm="")][2:]:
-        yield "    …" if line.startswith("@@") else f"    {escape(line)}"
 
 
 def show_server_log(context: CommandContext, name: str, limit: int) -> int:

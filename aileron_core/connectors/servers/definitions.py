@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from aileron_core.canonical import Json, JsonObject, canonical
@@ -183,30 +183,16 @@ def parse_definitions(data: bytes, file: str) -> tuple[ToolDefinition, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDifference:
-    """One field of one tool that is another than it was accepted; None where the tool is not there."""
+    """A tool that is another than it was accepted, new, or gone."""
 
     tool: str
-    field: str
-    before: Json
-    after: Json
 
 
 def differences(
     old: Iterable[ToolDefinition], new: Iterable[ToolDefinition]
 ) -> Iterator[ToolDifference]:
-    """Yield what differs, field by field; of a tool that is new or gone, one difference of `tool`."""
-    before, after = ({each.name: each for each in tools} for tools in (old, new))
+    """Yield the tools that differ in anything."""
+    before, after = ({each.name: each.members() for each in tools} for tools in (old, new))
     for name in sorted(before.keys() | after.keys()):
-        was, now = before.get(name), after.get(name)
-        if was is None or now is None:
-            yield ToolDifference(
-                tool=name,
-                field="tool",
-                before=was and was.members(),
-                after=now and now.members(),
-            )
-            continue
-        for each in fields(ToolDefinition):
-            values = getattr(was, each.name), getattr(now, each.name)
-            if canonical(values[0]) != canonical(values[1]):
-                yield ToolDifference(tool=name, field=each.name, before=values[0], after=values[1])
+        if canonical(before.get(name)) != canonical(after.get(name)):
+            yield ToolDifference(tool=name)

@@ -277,14 +277,14 @@ def test_a_package_that_no_server_names_goes_with_a_change_or_a_failed_add(
     assert [*trees.iterdir()] == []
 
 
-def test_an_update_says_what_differs_by_tool_and_field(added: Commands) -> None:
+def test_an_update_says_what_differs_as_the_console_does(added: Commands) -> None:
     assert "the same tools" in added.printed(update_server, "notes", added.start)
     with (added.folder / "state").open("a") as file:
         file.write("changed\n")
     told = added.printed(update_server, "notes", added.start)
-    assert "~ edit_note  description\n    …\n    +Edit it‹ESC›[31m\n" in told
-    assert "+ drop_note  ask\n" in told
-    assert "- read_note\n" in told
+    assert "→ Edit it‹ESC›[31m\n" in told
+    assert "+ tool drop_note: ask\n" in told
+    assert "− tool read_note: ask\n" in told
     assert "until you accept it" in told
     found = added.json(show_server, "notes")["tools"][:3]
     assert [each["name"] for each in found] == ["drop_note", "edit_note", "get_note"]
