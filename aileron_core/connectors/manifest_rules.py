@@ -267,7 +267,7 @@ def _server(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     if not program or not program[0].startswith("/"):
         yield ("program",), "must begin with the absolute path of a program"
     if ("package" in table) != ("tree" in table):
-        yield ("package",), "and tree go together"
+        yield ("package",), "needs tree, and tree needs package"
     if any(TREE in word for word in program) and "tree" not in table:
         yield ("program",), f"has {TREE}, and there is no tree"
     yield from _secrets(table)
@@ -280,7 +280,7 @@ def _secrets(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     if secrets and not table.get("hosts"):
         yield ("secrets",), "a server with a secret must list its hosts"
     for name in sorted({*secrets} & {*table.get("env", {})}):
-        yield ("env", name), "is one of its secrets, too"
+        yield ("env", name), "is also listed in secrets"
     for word in (*table.get("run", ()), *table.get("program", ())):
         for name in _SECRET.findall(word):
             if name not in secrets:
@@ -290,15 +290,14 @@ def _secrets(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 def _form(document: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     is_server = "server" in document
     if is_server != bool(_SERVER_NAME.fullmatch(document["connector"]["name"])):
-        message = (
-            f"must be {PREFIX}NAME (a to z and 0 to 9, 16 at most) of a server, and of nothing else"
-        )
+        message = f"must be {PREFIX}NAME for a server, NAME a letter and up to 15 letters or digits"
         yield ("connector", "name"), message
     if is_server and document["connector"]["version"] != VERSION:
         yield ("connector", "version"), f"must be {VERSION}: a package's own version is in package"
     others = {*document.get("capabilities", {})} - {"credential"}
     if is_server and (others or "provides" in document):
-        yield ("server",), "what a server may do is in this table alone"
+        message = "remove [capabilities] and [provides]: a server's permissions are in [server]"
+        yield ("server",), message
     need = document.get("capabilities", {}).get("credential")
     if is_server and need and ("url" not in document["server"] or need["kind"] != "api_key"):
         yield ("capabilities", "credential"), "of a server is the api_key of one with a url"

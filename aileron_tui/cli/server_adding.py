@@ -254,8 +254,10 @@ class _Import:
                 draft = ServerTable(url=each.url)
             known = _add(self._context, name, draft, self._start)
             _say_added(self._context, known, draft)
-            secret = ", with what is secret in it" if each.secrets else ""
-            say(f"{escape(each.file)} still has its copy{secret}. Remove that once this one works.")
+            secret = ", with its secrets" if each.secrets else ""
+            say(
+                f"{escape(each.file)} still has its own copy{secret}. Remove it once this one works."
+            )
         self._note(each, known)
         if each.secrets:
             self._bind(known, each.secrets)
@@ -284,14 +286,14 @@ class _Import:
         if not server.is_accepted:
             if self._yes:
                 say(
-                    "Its values were not taken: accept it in the console, then give this command again."
+                    "Its values were not taken: accept it in the console, then run this command again."
                 )
                 return
             say("To take its values into the vault, accept it in the console now.")
         if not self._agreed(f"Put {', '.join(values)} into the vault, for {server.name} alone?"):
             return
         if not find_server(home, server.name).is_accepted:
-            say("It is not accepted yet, so nothing was taken. Give this command again once it is.")
+            say("It is not accepted yet, so nothing was taken. Run this command again once it is.")
             return
         need_console(self._context, "server add --from")
         user = find_user(accepted_connectors(home), server.name)

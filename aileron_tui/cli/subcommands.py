@@ -158,7 +158,7 @@ connector.add(
 
 _server = argument("name", shell_complete=completing.servers)
 _touches = (
-    option("--read", multiple=True, metavar="PATH", shell_complete=paths, help="Let it read PATH. Repeat the option for more; so of those below."),
+    option("--read", multiple=True, metavar="PATH", shell_complete=paths, help="Let it read PATH. Can be repeated, like the options below."),
     option("--write", multiple=True, metavar="PATH", shell_complete=paths, help="Let it write PATH."),
     option("--host", "hosts", multiple=True, metavar="HOST:PORT", help="Let it reach a host. Without one it has no network."),
     option("--env", multiple=True, metavar="NAME=VALUE", help="Set an environment variable. It stays readable in the manifest."),
@@ -175,9 +175,9 @@ server.add(
     """Add an MCP server. Agents get its tools once you accept it in the console.
 
     NAME begins its tools' names: a to z and 0 to 9, 16 characters at most. The package of an npx or uvx command
-    is installed in one version; any other COMMAND is a program outside of projects. It is started once, in its
-    box and with no secret, to list its tools. Folders that the command names can be written, files read, unless
-    you give them with --read or --write.
+    is installed in one version; any other COMMAND must be a program outside your projects. It is started once, in
+    its box and with no secret, to list its tools. By default it may write folders and read files that the command
+    names; --read and --write override that.
 
     A remote server is reached at its https URL alone. Its tools are listed there; where that takes a key, --header
     names the header, and you are asked for the key once. It is kept only once `binding setup` takes it.

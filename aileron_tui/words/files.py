@@ -285,16 +285,16 @@ def server_remarks(
 ) -> Iterator[str]:
     """Yield what a person should know of an MCP server before they accept it."""
     if runs:
-        yield "That a tool only reads is its author's claim; where files are listed, it cannot write them."
+        yield "That a tool only reads is its author's claim. A tool that runs unasked cannot write the listed files."
     if runs and has_hosts:
-        yield "What it sends to its hosts nobody checks: there, a read is one by its word alone."
+        yield "Aileron does not check what it sends to its hosts. That such a tool only reads is the server's claim."
     if has_secrets:
         yield "The server itself holds the secrets, and can send them to its hosts."
     if in_arguments:
         yield SECRET_ARGUMENT
     if is_rehearsed:
-        yield "What it would change is tried first, and shown to you."
+        yield "Its changes are rehearsed and shown before you decide."
     if is_remote:
         yield "It runs elsewhere: what it does behind these descriptions can change, and nobody here sees it."
     shared = "session there" if is_remote else "process"
-    yield f"All sessions share its {shared}: what one leaves in its memory another can see."
+    yield f"All sessions share one {shared}, so one may see what another left in its memory."

@@ -40,7 +40,9 @@ def test_a_server_is_accepted_by_what_it_touches_and_a_word_for_each_tool() -> N
         assert any(label in line and value in line for line in lines), label
     assert "\x1b" not in text
     assert "its author's claim" in text
-    assert "a read is one by its word alone" in " ".join(text.replace("┃", " ").split())
+    assert "That such a tool only reads is the server's claim" in " ".join(
+        text.replace("┃", " ").split()
+    )
     assert "The server itself holds the secrets" in text
     assert "every user" not in text
     shown = replace(SERVER, program="/usr/bin/files --token ${secret.TOKEN}")

@@ -200,8 +200,8 @@ def test_an_agents_servers_are_added_and_what_is_not_taken_says_why(commands: Co
     assert "list its hosts" in commands.printed(*add, code=1, **given)
     given["hosts"] = ("a.example:443",)
     told = commands.printed(*add, **given)
-    assert f"{file} still has its copy, with what is secret in it." in told
-    assert "accept it in the console, then give this command again" in told
+    assert f"{file} still has its own copy, with its secrets." in told
+    assert "accept it in the console, then run this command again" in told
     shown = commands.json(show_server, "mynotes")
     assert (shown["secrets"], shown["env"]) == (["KEY"], {"STATE": state})
     assert "canary-51" not in told + json.dumps(shown)
