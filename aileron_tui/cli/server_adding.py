@@ -45,7 +45,7 @@ from aileron_tui.cli.servers import (
     server_body,
 )
 from aileron_tui.cli.vault import PassphraseRequests, has_terminal, need_console
-from aileron_tui.words.files import SECRET_ARGUMENT
+from aileron_tui.words.files import SHOWN_ARGUMENT
 
 _LONGEST_NAME = 16
 _IDENTITY = "default"
@@ -157,7 +157,7 @@ def _say_added(context: CommandContext, server: HomeServer, draft: ServerTable) 
             fg="yellow",
         )
     if any("${secret." in word for word in table.program):
-        context.say(SECRET_ARGUMENT, fg="yellow")
+        context.say(SHOWN_ARGUMENT, fg="yellow")
     if "run" in table.tools.values():
         context.say(
             "run: agents need not ask; its author says that these tools only read. ask: you decide."

@@ -269,7 +269,7 @@ def denied(reason: str) -> str:
     return f'  you denied: "{reason}"' if reason else "  you denied"
 
 
-SECRET_ARGUMENT: Final = (
+SHOWN_ARGUMENT: Final = (
     "A secret in an argument can be read by every user of this machine while the server runs."
 )
 
@@ -291,7 +291,7 @@ def server_remarks(
     if has_secrets:
         yield "The server itself holds the secrets, and can send them to its hosts."
     if in_arguments:
-        yield SECRET_ARGUMENT
+        yield SHOWN_ARGUMENT
     if is_rehearsed:
         yield "Its changes are rehearsed and shown before you decide."
     if is_remote:

@@ -8,8 +8,9 @@ from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Credential, CredentialRequirement, Limits, OpResult
+from aileron_core.connectors.servers.call import ServerCall
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.process import ServerCall, ServerKey, ServerProcesses
+from aileron_core.connectors.servers.process import ServerKey, ServerProcesses
 from aileron_core.connectors.servers.started import Mode
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person

@@ -28,6 +28,7 @@ from aileron_core.connectors.builtin.results import rehearsed_changes
 from aileron_core.connectors.builtin.worker_process import START_SECONDS, ToolWorker
 from aileron_core.connectors.protocol import CallOptions, Connector, OpResult, WrappedConnector
 from aileron_core.connectors.servers.box import NAMES, BoxContents, BoxedServers, open_box
+from aileron_core.connectors.servers.call import ServerCall
 from aileron_core.connectors.servers.client import INITIALIZE, META, Reply, ServerFault
 from aileron_core.connectors.servers.definitions import (
     BadListing,
@@ -35,7 +36,6 @@ from aileron_core.connectors.servers.definitions import (
     differences,
     from_listing,
 )
-from aileron_core.connectors.servers.process import ServerCall
 from aileron_core.connectors.servers.table import NOW, ServerTable
 from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, worker_sandbox_argv
 from aileron_core.containment.mounts import Mount

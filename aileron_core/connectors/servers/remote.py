@@ -21,6 +21,12 @@ from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest,
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.protocol import Credential, OpResult
+from aileron_core.connectors.servers.call import (
+    LIST_SECONDS,
+    PinnedTools,
+    ServerCall,
+    ServerEnd,
+)
 from aileron_core.connectors.servers.client import (
     NEW_ERA,
     McpClient,
@@ -37,12 +43,6 @@ from aileron_core.connectors.servers.definitions import (
     BadListing,
     ToolDefinition,
     from_listing,
-)
-from aileron_core.connectors.servers.process import (
-    LIST_SECONDS,
-    PinnedTools,
-    ServerCall,
-    ServerEnd,
 )
 from aileron_core.errors import AileronError, ConnectorRuntimeError, InternalError, Unavailable
 
