@@ -125,8 +125,8 @@ class RunningServers:
             spawn(self._library.server_differs(identity, tools), name="offer what a server lists")
 
     def _host_refused(self, name: str, host: str, problem: str) -> None:
-        self.processes.host_refused(name, host, problem)
-        self._call(self._changed)
+        if self.processes.host_refused(name, host, problem):
+            self._call(self._changed)
 
     def _call(self, what: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the console is closing

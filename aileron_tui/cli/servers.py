@@ -115,7 +115,7 @@ def put_server(home: Home, name: str, tools: bytes, manifest: bytes) -> HomeServ
         message = f"must stay {PREFIX}{name}: add a server of another name"
         raise FileProblems([Problem(file=name, message=message, key="connector.name")])
     if parsed.server is not None and parsed.server.program:
-        require_outside_projects(name, Path(parsed.server.program[0]))
+        require_outside_projects(name, parsed.server)
     store = ConnectorStore(home.path)
     store.install_server(tools, manifest, origin=name)
     usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}

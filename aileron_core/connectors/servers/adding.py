@@ -62,7 +62,7 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         assert table is not None
         return table
     request = package_request(draft.run)
-    program = draft.run if request else (str(_program(name, draft.run[0])), *draft.run[1:])
+    program = draft.run if request else (str(_program(draft.run[0])), *draft.run[1:])
     given = [Path(each) for each in (*draft.files_read, *draft.files_write)]
     new = [
         each
@@ -80,32 +80,45 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
     # Before anything is fetched or started: the program of a package is known once that is there.
     checked = replace(table, program=("/", *draft.run[1:])) if request else table
     parse_manifest(manifest_bytes(name, VERSION, checked), name)
+    if not request:
+        require_outside_projects(name, table)
     return table
 
 
-def _program(name: str, word: str) -> Path:
+def _program(word: str) -> Path:
     found = word if "/" in word else shutil.which(word)
     if found is None or not Path(found).is_absolute() or not os.access(found, os.X_OK):
         raise NotFound(f"There is no program {word}. Give the absolute path of one.")
-    require_outside_projects(name, Path(found))
     return Path(found)
 
 
-def require_outside_projects(name: str, program: Path) -> None:
-    """Check that the *program* of the server *name* lies where no agent that works in a project changes it.
+def require_outside_projects(name: str, table: ServerTable) -> None:
+    """Check that no agent that works in a project changes what the server *name* runs.
 
     Raises:
-        FileProblems: it is in a project, or a link into one.
+        FileProblems: its program or, without a package, a file that its command names is in a project, or is a
+            link into one.
     """
-    for folder in {*program.parents, *Path(os.path.realpath(program)).parents}:
-        # What manages versions of Python or Node is a repository too: ~/.pyenv, ~/.nvm.
-        is_hidden = any(part.startswith(".") for part in folder.parts)
-        if not is_hidden and any((folder / mark).exists() for mark in (".git", "aileron.toml")):
+    # Beside a package, a file is what it works on; without one, it may be what an interpreter runs.
+    others = () if table.package else map(Path, table.program[1:])
+    files = (each for each in others if each.is_absolute() and each.is_file())
+    for path in (*map(Path, table.program[:1]), *files):
+        if project := _project_of(path):
             message = (
-                f"{program} is in the project {folder}, where an agent could change it: install the server "
+                f"{path} is in the project {project}, where an agent could change it: install the server "
                 "somewhere else, or give it as an npx or uvx command"
             )
             raise FileProblems([Problem(file=name, key="server.program", message=message)])
+
+
+def _project_of(path: Path) -> Path | None:
+    home = Path.home()
+    for folder in {*path.parents, *Path(os.path.realpath(path)).parents}:
+        # What manages versions of Python or Node is a repository too (~/.pyenv, ~/.nvm), and so may the home be.
+        is_tool = folder.name.startswith(".") or folder == home
+        if not is_tool and any((folder / mark).exists() for mark in (".git", "aileron.toml")):
+            return folder
+    return None
 
 
 def installed(home: Path, table: ServerTable, say: Callable[[str], None]) -> ServerTable:

@@ -367,21 +367,26 @@ class ServerProcesses:
         with self._lock:
             return dict(self._held)
 
-    def host_refused(self, name: str, host: str, problem: str) -> None:
+    def host_refused(self, name: str, host: str, problem: str) -> bool:
         """Take note that the box of the server *name* did not let it reach *host*; from any thread.
+
+        Returns:
+            Whether that is new.
 
         Args:
             host, problem: as of `RefusedHost`.
         """
         with self._lock:
             hosts = self._refused.setdefault(name, {})
-            if host not in hosts and len(hosts) >= _MAX_REFUSED:
-                return
+            is_new = hosts.get(host) != problem
+            if is_new and len(hosts) >= _MAX_REFUSED:
+                return False
             hosts[host] = problem
             alive = (each for each in self._alive if isinstance(each, ServerProcess))
             process = next((each for each in alive if each.name == name), None)
         if process is not None:
             process.log.write(f"Aileron: {host} was refused: {problem or _NOT_LISTED}".encode())
+        return is_new
 
     def refused_hosts(self, name: str) -> Mapping[str, str]:
         """Return each `host:port` that the server *name* was not let reach, with why a person cannot list it."""

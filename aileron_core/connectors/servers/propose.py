@@ -1,6 +1,7 @@
 """What is proposed of a server before a person has said anything: a word for each tool, a preview by a read, the manifest."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -40,12 +41,14 @@ def propose_previews(
     that names the thing and not only where it is, and where it reads nothing that the tool does
     not name. The one that requires and names most is proposed.
     """
-    where = {
-        name
-        for name in {each for tool in tools for each in tool.required}
-        if sum(name in tool.required for tool in tools) * 2 > len(tools)
-    }
-    reads = [tool for tool in tools if words.get(tool.name) in ("run", "look")]
+    requires = {tool.name: {*tool.required} for tool in tools}
+    counts = Counter(name for names in requires.values() for name in names)
+    where = {name for name, count in counts.items() if count * 2 > len(tools)}
+    reads = [
+        (read, name_words(read.name) - _READS, requires[read.name])
+        for read in tools
+        if words.get(read.name) in ("run", "look") and name_words(read.name) & _READS
+    ]
     found: dict[str, Preview] = {}
     for tool in tools:
         parts = name_words(tool.name)
@@ -53,12 +56,11 @@ def propose_previews(
             continue
         fitting = [
             read
-            for read in reads
-            if (name_words(read.name) & _READS)
-            and name_words(read.name) - _READS <= parts
-            and {*read.required} <= {*tool.required}
-            and {*read.required} - where
-            and {*read.required} <= {*_shared(read, tool)}
+            for read, nouns, needs in reads
+            if nouns <= parts
+            and needs <= requires[tool.name]
+            and needs - where
+            and needs <= {*_shared(read, tool)}
         ]
         if fitting:
             best = max(fitting, key=lambda each: (len(each.required), len(name_words(each.name))))

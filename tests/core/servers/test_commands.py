@@ -150,6 +150,9 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     (tmp_path / "link").symlink_to(planted)
     assert "is in the project" in commands.add("a", str(planted), code=2)
     assert "is in the project" in commands.add("a", str(tmp_path / "link"), code=2)
+    script = tmp_path / "project" / "server.py"
+    script.write_text("")
+    assert "is in the project" in commands.add("a", sys.executable, str(script), code=2)
     assert commands.start.started == []
 
 
