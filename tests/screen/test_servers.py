@@ -18,6 +18,7 @@ SERVER = ServerView(
     files_write=("/home/me/notes",),
     secrets=("TOKEN",),
     is_rehearsed=False,
+    is_remote=False,
     tools={"run": ("list\x1b[2J", "read"), "ask": ("write",), "off": ("drop",)},
 )
 CONTENT = FileContentView(text="[server]\n", server=SERVER)
