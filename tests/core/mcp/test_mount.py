@@ -243,7 +243,8 @@ async def test_what_an_mcp_server_returned_reaches_the_agent_as_it_is(
     output = {"content": [image, {"type": "widget"}], "isError": False}
 
     async def run(*_: Any, **__: Any) -> Any:
-        return {"status": "completed", "audit_id": "run-1", "output": output}
+        body = {"status": "completed", "audit_id": "run-1", "output": output}
+        return {**body, "of_server": True}
 
     monkeypatch.setattr(AgentApi, "run", run)
     headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
