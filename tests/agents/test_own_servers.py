@@ -92,9 +92,7 @@ def test_a_server_that_aileron_has_is_off_in_the_agent_and_no_other_one(
         args = ("mcp", "list") if agent in LISTS else bench.prompt(agent)
         output = bench.run(agent, *args).output
         if agent in LISTS:
-            listed = re.sub(
-                "\x1b.*?m", "", output.rpartition("does not start its own MCP server")[2]
-            )
+            listed = re.sub("\x1b.*?m", "", output.rpartition("as notes.")[2])
             mine, other = (re.findall(rf"\b{name}:? .*", listed) for name in ("mine", "Notes"))
             assert [each for each in mine if "disabled" not in each] == []
             assert [each for each in other if "disabled" in each] != other
