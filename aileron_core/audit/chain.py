@@ -27,7 +27,8 @@ def content_hash(content: bytes, key: str | None) -> str:
     """
     if key is None:
         return hashlib.sha256(content).hexdigest()
-    return hmac.digest(bytes.fromhex(key), content, "sha256").hex()
+    # Not `hmac.digest`, which holds the interpreter lock: 15 MiB for 14 ms.
+    return hmac.new(bytes.fromhex(key), content, "sha256").hexdigest()
 
 
 def record_body(seq: int, record: AuditRecord) -> JsonObject:

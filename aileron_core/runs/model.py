@@ -2,8 +2,9 @@
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from json.encoder import encode_basestring_ascii
 from typing import Any, cast
 
 from aileron_core.actions.model import shown_name
@@ -13,6 +14,7 @@ from aileron_core.errors import Failure
 from aileron_core.runs.transitions import RunEvent, RunState, advance
 
 _KEY_BYTES = 32
+_SLICE = 8 * 1024
 
 
 def args_hash(args: JsonObject, content_key: str | None) -> str:
@@ -285,7 +287,22 @@ _SEALED_NAMES = [name for names in SEALED_PARTS.values() for name in names]
 
 
 def _dump(value: object) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return None if value is None else "".join(_encode(value, 0))
+
+
+def _encoded(text: str) -> str:
+    """Return *text* as JSON; of a long one, no step holds the interpreter lock for long."""
+    if len(text) <= _SLICE:
+        return encode_basestring_ascii(text)
+    starts = range(0, len(text), _SLICE)
+    parts = (encode_basestring_ascii(text[each : each + _SLICE])[1:-1] for each in starts)
+    return f'"{"".join(parts)}"'
+
+
+_encode: Callable[[object, int], Sequence[str]] = vars(json.encoder)["c_make_encoder"](
+    None, json.JSONEncoder().default, _encoded, None, ":", ",", False, False, True
+)
+"""What `json.dumps` calls, which lets nobody say how a text is written."""
 
 
 def _given(args: JsonObject) -> JsonObject:

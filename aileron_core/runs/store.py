@@ -169,9 +169,10 @@ class RunStore:
         if repeats := run.repeats:
             row = replace(row, times_asked=row.times_asked + repeats)
             extra = {**(extra or {}), "repeated": repeats}
-        record = replace(self.build_record(row, audit_event, summary, extra), by=by)
 
         def unit(tx: Tx) -> tuple[RunRecord, tuple[str, ...]]:
+            # Here and not on the loop: it hashes the result, which may be large.
+            record = replace(self.build_record(row, audit_event, summary, extra), by=by)
             edited = (
                 () if write_row is run_table.insert else run_table.tampered_columns(tx, run.row)
             )
