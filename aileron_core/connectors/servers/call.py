@@ -45,6 +45,8 @@ class ServerCall:
     is_look: bool = False
     credential: Credential | None = field(default=None, repr=False)
     """Of a remote server: what is added to the request."""
+    check: Callable[[], None] | None = None
+    """Raises `HashMismatch` if what was accepted is not in the store any more; called on the server's thread."""
     on_request: Callable[[], None] | None = None
     done: "Future[OpResult]" = field(default_factory=Future[OpResult])
     on_answered: Callable[[bool], None] | None = None
@@ -67,6 +69,15 @@ class ServerCall:
         if self.on_request is not None:
             self.on_request()
         return True
+
+    def refusal(self, pins: "PinnedTools") -> AileronError | None:
+        """Return why it is not sent: the tool, or the server in the store, is not as it was accepted."""
+        try:
+            if self.check is not None:
+                self.check()
+        except AileronError as error:
+            return error
+        return pins.refusal(self.tool)
 
     def end(self, failure: AileronError, *, is_good_answer: bool = False) -> OpResult:
         """End it with *failure*, unless it has ended, and return how it ended; from any thread.

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from aileron_core.actions.model import ConnectorIdentity
@@ -28,7 +30,7 @@ class ServerConnector:
 
     Args:
         definitions: its tools, as they were accepted.
-        check: called on a worker thread before each call; raises `HashMismatch` if what was accepted is
+        check: called on the server's thread before each call; raises `HashMismatch` if what was accepted is
             not in the store any more.
     """
 
@@ -94,11 +96,10 @@ class ServerConnector:
             is_gated=self.table.word(op) == "ask",
             is_look=read_only,
             credential=credential,
+            check=self._check,
             on_request=on_request,
         )
         try:
-            if self._check is not None:
-                await asyncio.to_thread(self._check)
             return await self._made(call, self._key(call, credential), limits, stop)
         except StopRequested:
             return OpResult(failure=stopped_by_person().to_failure())
@@ -136,31 +137,54 @@ class ServerConnector:
         for _ in range(2):  # it may end between the two steps
             process = self._servers.process(key, self.table, self.definitions)
             if not process.ready.done():
-                await stop.interrupt(_wait(asyncio.wrap_future(process.ready)))
+                await _until(process.ready, stop)
             if (error := process.ready.result()) is not None:
                 raise error
             if process.submit(call):
                 break
         else:
             raise Unavailable(f"The MCP server {self._name} ended at once. Nothing was sent.")
-        answer = asyncio.wrap_future(call.done)
         try:
-            await stop.interrupt(_wait(answer, limits.wall_seconds))
+            await _until(call.done, stop, limits.wall_seconds)
         except StopRequested:
             return process.give_up(call, stopped_by_person(), is_hung=False)
         except asyncio.CancelledError:
             process.give_up(call, Unavailable("The call was cancelled."), is_hung=False)
             raise
-        if not answer.done():
+        if not call.done.done():
             configured = f"{limits.wall_seconds:g}s"
             late = ResourceLimitExceeded(
                 f"The MCP server {self._name} did not answer {call.tool} within {configured}.",
                 details={"limit": "wall_time", "configured": configured},
             )
             return process.give_up(call, late, is_hung=True)
-        return answer.result()
+        return call.done.result()
 
 
-async def _wait(future: "asyncio.Future[Any]", seconds: float | None = None) -> None:
-    """Wait for *future*, but for no longer than so many seconds; it goes on if this is cancelled."""
-    await asyncio.wait({future}, timeout=seconds)
+async def _until(done: "Future[Any]", stop: StopRequest, seconds: float | None = None) -> None:
+    """Wait for *done*, which another thread ends, but for no longer than so many seconds.
+
+    Raises:
+        StopRequested: a person stopped the run first.
+    """
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def end() -> None:
+        if not over.done():
+            over.set_result(None)
+
+    def wake(_: "Future[Any]") -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(end)
+
+    done.add_done_callback(wake)
+    timer = None if seconds is None else loop.call_later(seconds, end)
+    try:
+        with stop.stopping(end):
+            await over
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if stop.is_made and not done.done():
+        raise StopRequested

@@ -289,7 +289,7 @@ class ServerProcess:
         if not call.done.done():
             if call.is_gated or client.is_stale:
                 self._list(client)
-            if (refusal := self.pins.refusal(call.tool)) is None:
+            if (refusal := call.refusal(self.pins)) is None:
                 call.hosts = lambda: self._hosts(call.left_at)
                 call.on_answered = partial(self._answered, call)
                 client.send("tools/call", {"name": call.tool, "arguments": call.args}, call)
