@@ -133,7 +133,10 @@ def _name(value: Any) -> str | None:
     if len(value) > _LONGEST_NAME:
         return f"is longer than {_LONGEST_NAME} characters"
     if value.startswith(PREFIX):
-        return None  # `_form` says what a server's may be
+        good = _SERVER_NAME.fullmatch(value)
+        return (
+            None if good else f"must be {PREFIX}NAME, NAME a letter and up to 15 letters or digits"
+        )
     # Which an action may name, but the account of no connector is called by.
     return "must not contain +" if "+" in value else fqn_problem(value)
 
@@ -289,9 +292,8 @@ def _secrets(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 def _form(document: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     is_server = "server" in document
-    if is_server != bool(_SERVER_NAME.fullmatch(document["connector"]["name"])):
-        message = f"must be {PREFIX}NAME for a server, NAME a letter and up to 15 letters or digits"
-        yield ("connector", "name"), message
+    if is_server != document["connector"]["name"].startswith(PREFIX):
+        yield ("connector", "name"), f"must be {PREFIX}NAME for a server, and for nothing else"
     if is_server and document["connector"]["version"] != VERSION:
         yield ("connector", "version"), f"must be {VERSION}: a package's own version is in package"
     others = {*document.get("capabilities", {})} - {"credential"}

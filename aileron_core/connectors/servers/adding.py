@@ -46,7 +46,7 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         FileProblems: what the person gave makes no manifest.
         InvalidRequest, NotFound: the command is none that Aileron starts.
     """
-    relative = [
+    problems = [
         Problem(
             file=name,
             key=key_text(("server", "run", index)),
@@ -55,10 +55,15 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         for index, word in enumerate(draft.run)
         if word in (".", "..", "~") or word.startswith(("./", "../", "~/"))
     ]
-    if relative:
-        raise FileProblems(relative)
+    # Before anything is looked for: the program is known later.
+    checked = draft if draft.url else replace(draft, program=("/", *draft.run[1:]), rehearse=False)
+    try:
+        table = parse_manifest(manifest_bytes(name, VERSION, checked), name).server
+    except FileProblems as error:
+        raise FileProblems([*problems, *error.problems]) from None
+    if problems:
+        raise FileProblems(problems)
     if draft.url:
-        table = parse_manifest(manifest_bytes(name, VERSION, draft), name).server
         assert table is not None
         return table
     request = package_request(draft.run)
@@ -77,9 +82,6 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         files_write=written,
         rehearse=draft.rehearse and bool(written) and not draft.hosts,
     )
-    # Before anything is fetched or started: the program of a package is known once that is there.
-    checked = replace(table, program=("/", *draft.run[1:])) if request else table
-    parse_manifest(manifest_bytes(name, VERSION, checked), name)
     if not request:
         require_outside_projects(name, table)
     return table

@@ -11,6 +11,7 @@ import pytest
 
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.servers.definitions import definitions_bytes
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import AileronError
@@ -132,11 +133,11 @@ def test_a_server_is_listed_once_and_waits_with_what_is_proposed_of_it(commands:
 def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     commands: Commands, tmp_path: Path
 ) -> None:
-    assert "connector.name" in commands.add("Notes", "cat", code=2)
-    told = commands.add("notes", "cat", hosts=("nowhere",), secrets=("1",), read=("x",), code=2)
-    for key in ("server.hosts[0]", "server.secrets[0]", "server.files.read[0]"):
-        assert key in told
-    assert "server.run[1]" in commands.add("a", "cat", "./x", code=2)
+    wrong: Any = {"hosts": ("nowhere",), "secrets": ("1",), "read": ("x",)}
+    told = commands.add("Notes", "cat", "./x", code=2, **wrong)
+    for place in ("hosts[0]", "secrets[0]", "files.read[0]", "run[1]"):
+        assert f"server.{place}: " in told
+    assert "connector.name: must be mcp://local/NAME" in told
     assert "must list its hosts" in commands.add("a", "cat", secrets=("KEY",), code=2)
     assert "NAME=VALUE" in commands.add("a", "cat", env=("A",), code=2)
     assert "absolute path" in commands.add("a", "no-such-program", code=1)
@@ -293,6 +294,11 @@ def test_an_update_says_what_differs_as_the_console_does(added: Commands) -> Non
     assert [each["name"] for each in found] == ["drop_note", "edit_note", "get_note"]
 
 
+def _written(file: Path, text: str) -> Path:
+    file.write_text(text)
+    return file
+
+
 def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
     added: Commands, tmp_path: Path
 ) -> None:
@@ -301,11 +307,31 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
     assert "no box" in added.printed(check_server, "notes", added.start, code=1)
     file = tmp_path / "manifest.toml"
     text = added.json(show_server, "notes")["manifest"]
-    file.write_text(text.replace('get_note = "run"', 'get_note = "maybe"\nmore = 1'))
+    file.write_text(
+        text.replace('get_note = "run"', 'get_note = "maybe"\nmore = 1')
+        .replace("[server]", "[server]\nbogus = 1")
+        .replace('write = ["/', 'write = ["')
+    )
     told = added.printed(check_server, str(file), code=2)
-    line = 1 + file.read_text().splitlines().index('get_note = "maybe"')
-    assert f"{file}:{line}: server.tools.get_note: must be one of" in told
-    assert f"{file}:{line + 1}: server.tools.more" in told
+    lines = file.read_text().splitlines()
+    for line, problem in (
+        ('get_note = "maybe"', "tools.get_note: must be one of run, ask, look, off"),
+        ("more = 1", "tools.more: must be one of"),
+        ("bogus = 1", "bogus: unknown manifest key"),
+        (
+            f'write = ["{str(added.folder / "mine")[1:]}"]',
+            "files.write[0]: must be an absolute path",
+        ),
+    ):
+        assert f"{file}:{1 + lines.index(line)}: server.{problem}" in told
+    (mine,) = ConnectorStore(added.folder / "home").list()
+    beside = tmp_path / "definitions.json"
+    beside.write_bytes(definitions_bytes(mine.tools))
+    assert "✓" in added.printed(check_server, str(_written(file, text)))
+    _written(file, text.replace('op = "get_note"', 'op = "edit_note"'))
+    told = added.printed(check_server, str(file), code=2)
+    assert "preview.op: must be one of its tools whose word is run or look" in told
+    beside.unlink()
     file.write_text('[connector]\nname = "local://a/b"\nversion = "1.0.0"\n')
     assert "no table [server]" in added.printed(check_server, str(file), code=2)
 
