@@ -6,7 +6,10 @@ in one table, `aileron_core.server.error_responses`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
+
+SERVER_RESULT: Final = "server_result"
+"""In the details of a failure: what an MCP server's tool returned that says itself that it failed."""
 
 Boundary = Literal["gate", "sandbox", "connector_manifest", "action", "runtime", "external"]
 

@@ -23,6 +23,7 @@ from aileron_core.connectors.protocol import (
 )
 from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person
 from aileron_core.errors import (
+    SERVER_RESULT,
     CapabilityDenied,
     ConnectorRuntimeError,
     Failure,
@@ -217,7 +218,8 @@ async def _call(
         return OpResult(
             failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_unanswered=1
         )
-    if result.failure is None and await _too_deep(result.output):
+    failure = result.failure
+    if await _too_deep(result.output if failure is None else failure.details.get(SERVER_RESULT)):
         message = f"The output of {op} is nested more than {MAX_DEPTH} levels deep."
         return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
     return result

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from aileron_core.actions.model import is_builtin
 from aileron_core.canonical import JsonObject
-from aileron_core.errors import Failure, InvalidArguments
+from aileron_core.errors import SERVER_RESULT, Failure, InvalidArguments
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.server.bodies import CompletedBody, PendingBody, ResultBody
 from aileron_core.text import escape
@@ -231,7 +231,10 @@ def _of_server(fields: Mapping[str, Any]) -> ToolResult | None:
     output: Any = fields.get("output")
     if not fields.get("of_server") or not isinstance(output, Mapping):
         return None  # another connector may print the same, and is passed on as JSON
-    returned = cast("JsonObject", output)
+    return _as_returned(cast("JsonObject", output), fields)
+
+
+def _as_returned(returned: JsonObject, fields: Mapping[str, Any]) -> ToolResult | None:
     content, structured = returned.get("content"), returned.get("structuredContent")
     if not isinstance(content, list):
         return None
@@ -245,7 +248,7 @@ def _of_server(fields: Mapping[str, Any]) -> ToolResult | None:
         said = f"A person changed the arguments of this call: {_visible_json(edited)}"
         blocks.append({"type": "text", "text": said})
     ours = {f"aileron/{name}": fields[name] for name in _OF_CALL if name in fields}
-    return {"content": blocks, **own, "_meta": ours, "isError": False}
+    return {"content": blocks, **own, "_meta": ours, "isError": returned.get("isError") is True}
 
 
 def own_part(result: ToolResult) -> Mapping[str, Any]:
@@ -321,6 +324,11 @@ def _what_ran(body: ResultBody) -> str:
 
 def _failed(status: str, error: Mapping[str, Any], ended: ResultBody | None = None) -> ToolResult:
     """Return the result of what went wrong; *ended*: the approval that it was the end of."""
+    details: Mapping[str, Any] = error.get("details") or {}
+    if isinstance(returned := details.get(SERVER_RESULT), Mapping):
+        fields = {"audit_id": error.get("audit_id"), **(ended or {})}
+        if (own := _as_returned(cast("JsonObject", returned), fields)) and own["content"]:
+            return own
     class_ = str(error.get("class"))
     said = _present(ended or {}, ("digest_words", "edited_by_person"))
     content: dict[str, Any] = {"status": status, "error": dict(error), **said}

@@ -1,5 +1,6 @@
 """One call of a server's tool, from what was asked to what came of it, and the tools that were accepted."""
 
+import itertools
 import math
 import threading
 import time
@@ -22,7 +23,9 @@ from aileron_core.connectors.servers.definitions import (
     described_once,
     differences,
 )
+from aileron_core.connectors.wasm.json_slices import LONG_STRING_BYTES, MAX_STRUCTURE_BYTES
 from aileron_core.errors import (
+    SERVER_RESULT,
     AileronError,
     ConnectorRuntimeError,
     HashMismatch,
@@ -31,6 +34,7 @@ from aileron_core.errors import (
 LIST_SECONDS: Final = 20.0
 
 _MAX_MESSAGE = 2000
+_TOO_MUCH: Final = f"it has over {MAX_STRUCTURE_BYTES // 1024} KiB besides long texts"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -115,12 +119,18 @@ class ServerCall:
         if not is_answer:
             self.end(ConnectorRuntimeError(f"{who} answered {self.tool} with no result."))
             return
+        is_large = len(reply.line) > MAX_STRUCTURE_BYTES
+        if self.is_look and is_large and _bulk(reply.result) > MAX_STRUCTURE_BYTES:
+            message = f"{who} answered {self.tool} with more than a preview can show: {_TOO_MUCH}."
+            self.end(ConnectorRuntimeError(message), is_good_answer=True)
+            return
+        output = _shown(reply.result) if self.is_look else _passed_on(reply.result, is_large)
         if reply.result.get("isError") is True:
             text = "\n".join(_texts(reply.result))
             message = text[:_MAX_MESSAGE] or f"{self.tool} failed and gave no reason."
-            self.end(ConnectorRuntimeError(message), is_good_answer=True)
+            details = {} if self.is_look else {SERVER_RESULT: output}
+            self.end(ConnectorRuntimeError(message, details=details), is_good_answer=True)
             return
-        output = _shown(reply.result) if self.is_look else _passed_on(reply.result)
         with self._lock:
             if not self.done.done():
                 self.done.set_result(
@@ -148,10 +158,41 @@ def _texts(result: JsonObject) -> list[str]:
     return [each for each in texts if isinstance(each, str)]
 
 
-def _passed_on(result: JsonObject) -> JsonObject:
-    """Return what an agent is answered with: the server's own blocks, in the shape of MCP's `CallToolResult`."""
+def _passed_on(result: JsonObject, is_large: bool) -> JsonObject:
+    """Return what an agent is answered with: the server's own blocks, in the shape of MCP's `CallToolResult`.
+
+    Of a large one as many as the console can handle without delay for others, and a word of what is left out.
+    """
     kept = {name: result[name] for name in ("content", "structuredContent") if name in result}
-    return {**kept, "isError": False}
+    kept["isError"] = result.get("isError") is True
+    if not is_large:
+        return kept
+    blocks, left, said = cast("list[Json]", kept["content"]), MAX_STRUCTURE_BYTES, list[str]()
+    bulks = itertools.accumulate(map(_bulk, blocks))
+    fitting = [block for block, bulk in zip(blocks, bulks, strict=True) if bulk <= left]
+    if len(fitting) < len(blocks):
+        said.append(f"{len(blocks) - len(fitting):,} of {len(blocks):,} blocks")
+    if _bulk(kept.get("structuredContent")) + _bulk(fitting) > left:
+        del kept["structuredContent"]
+        said.append("structuredContent")
+    note = f"Aileron left out {' and '.join(said)} of this answer: {_TOO_MUCH}."
+    return {**kept, "content": [*fitting, {"type": "text", "text": note}] if said else blocks}
+
+
+def _bulk(value: Json) -> int:
+    """Return about how many bytes *value* has as JSON, its long texts left out."""
+    bulk, stack = 0, [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            bulk += sum(map(len, item))
+            stack += item.values()
+        elif isinstance(item, list):
+            stack += item
+        elif isinstance(item, str) and len(item) < LONG_STRING_BYTES:
+            bulk += len(item)
+        bulk += 4
+    return bulk
 
 
 def _shown(result: JsonObject) -> JsonObject:

@@ -491,7 +491,8 @@ class StdioClient(McpClient):
 
     def _value(self, line: bytes) -> Any:
         """Return the JSON value of *line* without secrets."""
-        value = load(line, MAX_BYTES if self._is_listing else MAX_STRUCTURE_BYTES)
+        # What may be an answer is read slowly where it is large; nobody waits for anything else.
+        value = load(line, MAX_BYTES if self._open else MAX_STRUCTURE_BYTES)
         return scrubbed(value, self._scrubber) if self._scrubber.finds(line) else value
 
     def _answer(self, id_: Any, line: bytes, message: JsonObject) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.servers.connector import ServerConnector
 from aileron_core.connectors.servers.process import ServerProcesses
 from aileron_core.connectors.stop_request import StopRequest
+from aileron_core.server.tool_results import run_result
 from tests.support.core_harness import PATIENCE, run
 from tests.support.mcp_servers import UnboxedServers, connector, notes, table
 
@@ -60,7 +61,7 @@ NO_GOOD_ANSWER = {
     "its answer is no result": "send(id=id, result={'done': True})",
     "its answer is no JSON": 'write(\'{"id": %d, "result": \' % id)',
     "its line is too long": "write(json.dumps({'id': id, 'result': text('x' * 2**24)}))",
-    "its answer has too many values": "send(id=id, result=text('', structuredContent={'a': [[]] * 10**5}))",
+    "its answer has too many values": "send(id=id, result=text('', structuredContent={'a': [[]] * 3 * 10**6}))",
     "it reports an internal error": "send(id=id, error={'code': -32603, 'message': 'later'})",
 }
 
@@ -105,6 +106,50 @@ def test_what_a_server_says_did_not_work_has_failed(
     assert result.failure is not None
     assert said in result.failure.message
     assert not result.is_effect_unknown
+
+
+def test_a_tool_that_fails_is_passed_on_as_the_server_said_it(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    source = """
+    def call(id, name, args):
+        image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+        reason = {"type": "text", "text": "the disk is full, " * 1_000}
+        send(id=id, result={"content": [reason, image], "isError": True})
+    """
+    failure = answer(connector(servers, table(tmp_path, source)), "set").failure
+    assert failure is not None
+    shown = run_result(failure)
+    assert shown["isError"] is True
+    assert [each["type"] for each in shown["content"]] == ["text", "image"]
+    assert len(shown["content"][0]["text"]) == 18_000
+
+
+def test_of_an_answer_with_many_values_as_many_blocks_are_passed_on_as_others_can_wait_for(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    """No preview is made of a part. The call has been made, and what is left out is said."""
+    source = """
+    def call(id, name, args):
+        blocks = [{"type": "text", "text": f"row {n}"} for n in range(args["rows"])]
+        send(id=id, result={"content": blocks, "structuredContent": {"rows": [[]] * 100_000}})
+    """
+    small = connector(servers, table(tmp_path, source))
+    long, large = (run(small.call("set", {"rows": n}, limits=LIMITS)) for n in (20_000, 7))
+    assert long.failure is None
+    blocks: Any = cast("Any", long.output)["content"]
+    assert 5_000 < len(blocks) < 10_000
+    assert blocks[-2]["text"] == f"row {len(blocks) - 2}"
+    assert (
+        f"left out {20_001 - len(blocks):,} of 20,000 blocks and structuredContent"
+        in blocks[-1]["text"]
+    )
+    assert "structuredContent" not in cast("Any", long.output)
+    few: Any = cast("Any", large.output)["content"]
+    assert [each["text"] for each in few[:-1]] == [f"row {n}" for n in range(7)]
+    shown = run(small.call("get", {"rows": 7}, limits=LIMITS, read_only=True))
+    assert shown.failure is not None
+    assert "more than a preview can show" in shown.failure.message
 
 
 def test_a_tool_that_runs_unasked_is_not_called_again_either(

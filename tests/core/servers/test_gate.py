@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.actions.arguments import input_schema
 from aileron_core.actions.model import Preview
 from aileron_core.actions.validate import validate
+from aileron_core.canonical import Json
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.intents import ReleaseServer
-from aileron_core.errors import Conflict, NotFound
+from aileron_core.errors import Conflict, InvalidArguments, NotFound
 from aileron_core.library import home_library, running_servers
 from tests.support.core_harness import ROOT, Core, records
-from tests.support.mcp_servers import UnboxedServers, install, notes, table
+from tests.support.mcp_servers import TOOLS, UnboxedServers, install, notes, table
 
 CHANGED = """
 def tools():
@@ -99,6 +101,36 @@ async def test_a_read_of_the_same_server_shows_what_is_there_and_what_it_becomes
     view = await plain.ask_for("small.set", {"id": "7", "title": "New"})
     assert {each.label: each.value for each in view.preview.fields}["title"] == "Old"
     assert {each.label: each.value for each in view.new_values}["title"] == "New"
+
+
+async def test_arguments_are_checked_for_being_there_and_for_plain_types_alone(
+    plain: Core, tmp_path: Path
+) -> None:
+    """A server's pattern may take hours to evaluate, and its `$ref` may lead anywhere."""
+    schema: Json = {
+        "type": "object",
+        "required": ["n"],
+        "properties": {
+            "n": {"type": "integer"},
+            "slow": {"type": "string", "pattern": "^(a+)+$"},
+            "ref": {"$ref": "https://elsewhere.example/schema"},
+        },
+    }
+    tools = [{"name": "get", "inputSchema": schema}, TOOLS[1]]
+    source = f"""
+    def tools():
+        return {tools!r}
+    """
+    install(home_of(plain), table(tmp_path, source), tools)
+    await accept(plain)
+    (offered,) = (each for each in plain.app.library.ready() if each.tool_name == "small_get")
+    assert input_schema(offered) == schema
+    for wrong in ({}, {"n": "x"}, {"n": 1, "slow": 5}):
+        with pytest.raises(InvalidArguments):
+            await plain.call("small.get", wrong)
+    assert not [each for each in notes(tmp_path) if each.startswith("call")]
+    answer = await plain.call("small.get", {"n": 1, "slow": f"{'a' * 40}!", "ref": [1]})
+    assert answer.row.state == "completed"
 
 
 async def test_a_changed_tool_does_not_run_until_a_person_accepts_the_difference(
