@@ -187,6 +187,8 @@ def _first(item: Item, *, selected: bool) -> Line:
         # It was answered: it stays for a moment, dimmed, so that rows do not move while one reads.
         role, effect = "muted", replace(effect, role="muted")
     summary = _summary(view, role) if item.batch is None else _batch_summary(item.batch, role)
+    if item.batch is None and effect_word(view.effect) == "ASK" and not view.preview.gist:
+        summary = line(*brief(view.title, role), "  ", *summary)  # nothing else says what it does
     return line(edge(selected), _glyph(view), " ", effect, *summary)
 
 

@@ -143,3 +143,11 @@ def test_a_row_says_what_a_change_makes_of_it(compact: bool) -> None:
     said = first_line(changed, compact=compact)
     assert "To everyone@a.ex… → board@‹ESC›[2…  Q3  Text +2 −1" in said
     assert "totals.py  +1 −1" in first_line(edit(NOW), compact=compact)
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_row_names_the_action_where_nothing_else_says_what_it_does(compact: bool) -> None:
+    """As of an MCP server's tool: nobody has said of it whether it sends, changes or deletes."""
+    plain = mail(effect="ASK", preview=PreviewView(status="unavailable"))
+    assert f"ASK    {plain.title}  ┊ " in first_line(plain, compact=compact)
+    assert plain.title not in first_line(replace(plain, effect="SEND"), compact=compact)
