@@ -1,17 +1,18 @@
 """The processes of MCP servers: one for all sessions, started at the first call, listed, held after too many ends."""
 
+import json
 import logging
 import os
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.clock import Clock, SystemClock, rfc3339
@@ -50,6 +51,8 @@ _MAX_ENDS, _ENDS_SECONDS = 3, 60.0
 _MAX_LOG = 4 * MIB
 _LAST_LINES = 20
 _MAX_REFUSED = 64
+_LEAST_PART = 16
+"""Characters of what is taken for a secret inside of JSON: a date or a version is none."""
 _NOT_LISTED = "it is not among the server's hosts"
 
 if TYPE_CHECKING:
@@ -122,6 +125,24 @@ def _open_log(path: Path) -> int:
     return os.open(path, flags, 0o600)
 
 
+def _secret_parts(value: str) -> Iterator[str]:
+    """Yield what must not come back of a secret: all of it, each line, and the longer texts and words of its JSON.
+
+    A log has one line after the other; a header in a variable, `{"Authorization": "Bearer KEY"}`, is sent by itself.
+    """
+    yield value
+    yield from value.splitlines()
+    stack: list[Any] = []
+    with suppress(ValueError, RecursionError):
+        stack.append(json.loads(value))
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict | list):
+            stack += cast("Any", item.values() if isinstance(item, dict) else item)
+        elif isinstance(item, str):
+            yield from (each for each in (item, *item.split()) if len(each) >= _LEAST_PART)
+
+
 class ServerProcess:
     """One process and the thread that starts it, speaks with it and ends it.
 
@@ -146,8 +167,7 @@ class ServerProcess:
         self.name = name
         self._start, self.pins, self._on_end = start, pins, on_end
         self._idle_seconds, self._start_seconds, self._clock = idle_seconds, start_seconds, clock
-        # A value of several lines as well by line: a log has one line after the other.
-        parts = {part for each in secrets.values() for part in (each, *each.splitlines())}
+        parts = {part for each in secrets.values() for part in _secret_parts(each)}
         self._scrubber = Scrubber(part.encode() for part in parts)
         self.log = ServerLog(log, self._scrubber, clock)
         self.ready: Future[AileronError | None] = Future()

@@ -26,9 +26,12 @@ from tests.support.tls_service import Reply
 TOKEN, KEY = "canary-of-the-token", "canary-of-the-key"
 TELLING = """
 def call(id, name, args):
-    sys.stderr.write(os.environ["TOKEN"] + "\\n")
+    token = os.environ["TOKEN"]
+    if token.startswith("{"):
+        token = json.loads(token)["Authorization"].split()[1]
+    sys.stderr.write(token + "\\n")
     sys.stderr.flush()
-    send(id=id, result=text(" ".join([os.environ["TOKEN"], *sys.argv[1:]])))
+    send(id=id, result=text(" ".join([token, *sys.argv[1:]])))
 """
 TOOLS = ("get", "set")
 
@@ -110,11 +113,12 @@ def keys_with_secrets() -> list[ServerKey]:
     return [each for each in gc.get_objects() if isinstance(each, ServerKey) and each.secrets]
 
 
+@pytest.mark.parametrize("value", [TOKEN, json.dumps({"Authorization": f"Bearer {TOKEN}"})])
 async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_them(
-    core: Core, tmp_path: Path
+    core: Core, tmp_path: Path, value: str
 ) -> None:
     """In its environment and its arguments; in its answers, its log, the audit and the home they are not."""
-    await bind(core, "work", TOKEN)
+    await bind(core, "work", value)
     answer = await core.call("small.get", {})
     assert answer.row.state == "completed"
     assert answer.row.output is not None
