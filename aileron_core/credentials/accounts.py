@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from aileron_core.credentials.bindings import BindingService
     from aileron_core.vault.vault import Vault
 
-_REMEDIES: Final[Mapping[str, Literal["reauthorize", "revoke"]]] = {
+_REMEDIES: Final[Mapping[str, Literal["reauthorize", "replace"]]] = {
     LOGIN_ENDED: "reauthorize",
-    OTHER_VALUES: "revoke",
+    OTHER_VALUES: "replace",
 }
-"""By problem: what `aileron binding` does about it; about any other, `rebind`."""
+"""By problem: what is to be done about it; about any other, `aileron binding rebind`."""
 
 
 class AsksForCredential(Protocol):

@@ -27,7 +27,7 @@ _NOT_RECORDED = ("type", "created_at", "status", "last_used_at", "remembered_for
 
 LOGIN_ENDED = "its service does not accept the login any more"
 OTHER_VALUES = (
-    "the server now asks for other values: revoke it, and run `aileron binding setup` again"
+    "the server now asks for other values: delete the account, and run `aileron binding setup` again"
 )
 
 

@@ -317,7 +317,7 @@ def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> No
     model.sessions = event.sessions
     model.sessions_table.update(event.sessions, model.pairing.devices, now)
     for allowed in model.pending_intents.take_allowed_hosts(event.sessions):
-        model.say((Piece(words.status.host_allowed(escape(allowed.host)), "ok"),), at)
+        model.say((Piece(words.status.may_reach(escape(allowed.host)), "ok"),), at)
     for session_id in model.pending_intents.take_ended_sessions(event.sessions):
         model.say(session_ended(model.ending_agents.pop(session_id, "")), at)
 

@@ -211,7 +211,7 @@ def ends_session(key: str, agent: str) -> str:
     return f"{key} ends the session of {agent}; it asks first."
 
 
-def host_allowed(host: str) -> str:
+def may_reach(host: str) -> str:
     return f"✓ The session can reach {host} until it ends."
 
 

@@ -90,8 +90,8 @@ OTHER_VALUES = replace(
     connector_hash="sha256:" + "a" * 64,
     hosts=GITHUB.hosts,
     names=("GITHUB_TOKEN", "OLD_KEY"),
-    problem="the server now asks for other values: revoke it, and run `aileron binding setup` again",
-    remedy="revoke",
+    problem="the server now asks for other values: delete the account, and run `aileron binding setup` again",
+    remedy="replace",
     remembered_for=(),
 )
 LOGIN = LoginView(

@@ -166,7 +166,7 @@ def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
 
 def test_an_account_with_other_values_is_not_bound_again() -> None:
     play = with_server(OTHER_VALUES)
-    play.press_alone("R", "the server now asks for other values: revoke it")
+    play.press_alone("R", "the server now asks for other values: delete the account")
     assert not play.asked(RebindAccount)
 
 

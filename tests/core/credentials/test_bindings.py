@@ -306,7 +306,7 @@ async def test_an_account_does_not_fit_a_server_that_asks_for_other_values(
 ) -> None:
     bound = await bindings.bind(SERVER, server_account(TOKEN=TOKEN, PEM=PEM))
     user = edited(*names)
-    assert "revoke it, and run `aileron binding setup` again" in bound.problem(user)
+    assert "delete the account, and run `aileron binding setup` again" in bound.problem(user)
     assert bindings.for_user(user) == ()
     with pytest.raises(Conflict, match="other values"):
         await bindings.rebind(bound.name, user)
