@@ -138,7 +138,7 @@ class AccountCommands:
                 return _changed("rebound", await self._bindings.rebind(intent.name, user, hand))
             case RevokeAccount():
                 account = self._bindings.get(intent.name)
-                await self._bindings.revoke(intent.name, hand)
+                await self._bindings.delete(intent.name, hand)
                 return _changed("revoked", account)
             case ForgetChoice():
                 await self._bindings.forget(intent.name, intent.action, hand)

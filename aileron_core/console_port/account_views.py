@@ -72,8 +72,8 @@ class BoundAccountView(BoundAccount):
 
     problem: str
     """Why it cannot be used, our own clause; empty if it can."""
-    remedy: Literal["", "rebind", "reauthorize", "replace"]
-    """What has it be used again, or makes room for one that can be."""
+    remedy: str
+    """The command of `aileron binding` that has it be used again, or makes room for one that can be; or empty."""
     remembered_for: tuple[str, ...]
     """The actions whose calls use it without asking which account."""
 

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from aileron_core.credentials.bindings import BindingService
     from aileron_core.vault.vault import Vault
 
-_REMEDIES: Final[Mapping[str, Literal["reauthorize", "replace"]]] = {
+_REMEDIES: Final[Mapping[str, Literal["reauthorize", "revoke"]]] = {
     LOGIN_ENDED: "reauthorize",
-    OTHER_VALUES: "replace",
+    OTHER_VALUES: "revoke",
 }
-"""By problem: what is to be done about it; about any other, `aileron binding rebind`."""
+"""By problem: what `aileron binding` does about it; about any other, `rebind`."""
 
 
 class AsksForCredential(Protocol):

@@ -26,9 +26,7 @@ _MAX_ACCOUNT = 200
 _NOT_RECORDED = ("type", "created_at", "status", "last_used_at", "remembered_for")
 
 LOGIN_ENDED = "its service does not accept the login any more"
-OTHER_VALUES = (
-    "the server now asks for other values: delete the account, and run `aileron binding setup` again"
-)
+OTHER_VALUES = "the server now asks for other values: delete the account, and run `aileron binding setup` again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

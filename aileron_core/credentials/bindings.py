@@ -114,7 +114,7 @@ class BindingService:
         name = binding_name(user, identity)
         if name in self._vault.entries():
             raise Conflict(
-                f"An account {name} is bound already. Give another --identity, or revoke that one first."
+                f"An account {name} is bound already. Give another --identity, or delete that one first."
             )
         return name
 
@@ -315,7 +315,7 @@ class BindingService:
         after = replace(binding, remembered_for=remembered_for)
         await self._put(after, event, summary, hand, about=about)
 
-    async def revoke(self, name: str, hand: Hand = CONSOLE) -> None:
+    async def delete(self, name: str, hand: Hand = CONSOLE) -> None:
         """Delete the account *name* from the vault, and from the copy kept of it. The service is not told.
 
         Raises:
@@ -370,7 +370,7 @@ class BindingService:
         if not isinstance(refused, ApiKey) or need is None:
             return BindingFailed(
                 f"The service does not accept the credential of {binding.name} any more: it was revoked "
-                "there, or has ended. Bind a new one: first `aileron binding revoke`, then `aileron "
+                "there, or has ended. Delete it here too, then bind a new one with `aileron "
                 "binding setup`."
             )
         try:

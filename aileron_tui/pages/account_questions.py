@@ -246,7 +246,7 @@ def is_unlocked(now: Situation) -> bool:
 def can_rebind(now: Situation) -> bool:
     """Return whether the selected account does not count for its connector as that is now."""
     bound, user = now.bound_account, now.credential_user
-    if bound is None or user is None or bound.remedy == "replace" or not is_unlocked(now):
+    if bound is None or user is None or bound.remedy == "revoke" or not is_unlocked(now):
         return False
     return (bound.connector_hash, bound.hosts) != (user.hash, user.hosts)
 

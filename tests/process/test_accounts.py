@@ -277,7 +277,7 @@ def test_the_values_of_a_server_are_typed_unseen_and_again_where_it_asks_for_oth
     console.unlock(PHRASE)
     listed = aileron("binding", "list", home=home).stdout
     assert f"{name}  mcp://local/small\n    values │ TOKEN, PEM\n" in listed
-    assert "cannot be used: the server now asks for other values: revoke it" in listed
+    assert "cannot be used: the server now asks for other values: delete the account" in listed
     assert f"`aileron binding revoke {name}`" in listed
     aileron("binding", "revoke", name, "--yes", home=home, env=KNOWN)
     more = ("--secret-fd", "0")

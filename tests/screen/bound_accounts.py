@@ -91,7 +91,7 @@ OTHER_VALUES = replace(
     hosts=GITHUB.hosts,
     names=("GITHUB_TOKEN", "OLD_KEY"),
     problem="the server now asks for other values: delete the account, and run `aileron binding setup` again",
-    remedy="replace",
+    remedy="revoke",
     remembered_for=(),
 )
 LOGIN = LoginView(

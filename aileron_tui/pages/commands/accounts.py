@@ -64,7 +64,7 @@ def _forgotten(now: Situation) -> Iterable[ForgetChoice]:
 
 def _cannot_rebind(now: Situation) -> str:
     why = COUNTS_ALREADY if now.credential_user else _NO_CONNECTOR
-    if now.bound_account is not None and now.bound_account.remedy == "replace":
+    if now.bound_account is not None and now.bound_account.remedy == "revoke":
         why = now.bound_account.problem
     return _account(can_rebind, why)(now)
 

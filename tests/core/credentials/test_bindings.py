@@ -194,13 +194,13 @@ async def test_a_revoked_account_is_gone_from_every_file(
     bindings: BindingService, noted: Records, vault: Vault, tmp_path: Path
 ) -> None:
     bound = await bindings.bind(USER, account_key())
-    await bindings.revoke(bound.name)
+    await bindings.delete(bound.name)
     assert bindings.all() == ()
     assert noted.kept[-1][0] == "binding.revoked"
     with pytest.raises(BindingFailed, match="not bound any more"):
         await bindings.credential_for(bound, USER)
     with pytest.raises(NotFound):
-        await bindings.revoke(bound.name)
+        await bindings.delete(bound.name)
     assert all(bound.name.encode() not in each.read_bytes() for each in tmp_path.iterdir())
     vault.lock()
 
@@ -217,7 +217,7 @@ async def test_what_is_not_recorded_is_not_bound(bindings: BindingService, noted
     with pytest.raises(StorageUnavailable):
         await bindings.rebind(bound.name, changed)
     with pytest.raises(StorageUnavailable):
-        await bindings.revoke(bound.name)
+        await bindings.delete(bound.name)
     assert bindings.all() == (bound,)
     assert (await bindings.credential_for(bound, USER)).headers(REQUEST) == {"X-Key": KEY}
 

@@ -632,7 +632,7 @@ async def renewing(desk: Desk, bound: Binding) -> AsyncIterator[asyncio.Task[str
 async def test_an_account_that_is_revoked_during_a_renewal_stays_revoked(desk: Desk) -> None:
     bound = await desk.authorized()
     async with renewing(desk, bound) as call:
-        await desk.bindings.revoke(bound.name)
+        await desk.bindings.delete(bound.name)
     with pytest.raises(BindingFailed, match="changed while"):
         await call
     assert desk.bindings.all() == ()

@@ -244,7 +244,7 @@ async def test_a_call_whose_account_is_gone_when_its_turn_comes_waits(
     if gone == "locked":
         core.app.vault.lock()
     else:
-        await core.app.bindings.revoke(bound.name)
+        await core.app.bindings.delete(bound.name)
     if gone == "another":
         await bind(core, "home", "canary-of-home")
     core.app.pause.resume()
@@ -266,7 +266,7 @@ async def test_a_call_whose_account_is_gone_when_its_turn_comes_waits(
 
 async def test_an_account_bound_while_a_call_is_written_counts(core: Core, place: Place) -> None:
     """The call was found to have none, and its row is not written yet."""
-    await core.app.bindings.revoke((await bind(core, "home")).name)
+    await core.app.bindings.delete((await bind(core, "home")).name)
     await core.until(lambda: core.app.accounts._unverified() is None)
     await core.app.account_waits.sweep()  # after it nothing looks again by itself
     store, begun, go_on = core.app.gate.store, asyncio.Event(), asyncio.Event()

@@ -194,7 +194,7 @@ async def test_the_canary_is_in_the_requests_and_nowhere_else(
         await core.app.vault_service.lock()
         said += [text for _, text in canary_place.files()]
         core.app.vault.unlock(Secret(PASSPHRASE))
-        await core.app.bindings.revoke(bound.name)
+        await core.app.bindings.delete(bound.name)
         said += [repr(core.events), json.dumps(await core.records())]
     for memory in memories:
         assert b"[removed]" in memory, "the answer had been there"

@@ -72,7 +72,7 @@ async def test_a_yes_to_one_account_is_none_to_another_of_the_same_name(
     """Revoked and bound anew under its name while the call waits: the digest is another, and asked for."""
     first = await bind(core)
     shown = await core.ask_for("act", {})
-    await core.app.bindings.revoke(first.name)
+    await core.app.bindings.delete(first.name)
     await core.bind("canary-of-mallory", "mallory@example.com")
     again = await core.view(
         shown.approval_id,
@@ -163,7 +163,7 @@ async def test_a_yes_while_the_account_goes_away_sends_nothing_and_waits_again(
         if what == "lock":
             core.app.vault.lock()
         else:
-            await core.app.bindings.revoke(bound.name)
+            await core.app.bindings.delete(bound.name)
         if what == "rebound":
             await core.bind("canary-of-mallory", "mallory@example.com")
     if what == "rebound":
@@ -199,7 +199,7 @@ async def test_a_call_that_goes_on_sends_nothing_more_with_an_account_that_was_t
                 if what == "lock":
                     core.app.vault.lock()
                 elif what == "revoke":
-                    await core.app.bindings.revoke(bound.name)
+                    await core.app.bindings.delete(bound.name)
                 else:
                     core.app.vault.put_metadata(
                         bound.name, {**bound.to_metadata(), "account": "another"}
