@@ -7,13 +7,14 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
+from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
 from aileron_core.console_port.session_terms import SessionTerms
@@ -337,7 +338,8 @@ async def run_action(request: Request) -> Response:
     claims = ClientClaims(parent=remote_span(request.headers.getlist("traceparent")))
     answer = await _agents(request).run(session, name, args, idempotency_key=key, claims=claims)
     if isinstance(answer, Failure):
-        return failure_response(answer)
+        # It may have what a server's tool returned in its details, which may be large.
+        return await asyncio.to_thread(failure_response, answer)
     if answer["status"] == "pending_approval":
         return _json(answer, 202)
     return await _output_response(answer)
@@ -347,7 +349,8 @@ async def _output_response(body: CompletedBody | ResultBody) -> Response:
     """Return *body* as the answer; one with a large output is serialized off the loop."""
     headers = {"cache-control": "no-store"}
     # A small output may come from large ones of earlier steps.
-    if is_small({"output": body.get("output"), "steps": body.get("steps")}):
+    parts = {name: body.get(name) for name in ("output", "steps", "failure")}
+    if is_small(cast("Json", parts)):
         return JSONResponse(body, headers=headers)
     return await asyncio.to_thread(JSONResponse, body, headers=headers)
 
