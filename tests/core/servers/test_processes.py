@@ -149,20 +149,19 @@ def test_a_flood_is_read_later_and_delays_no_one_else(
     """
     small = connector(servers, table(tmp_path, source))
 
-    async def flooded() -> tuple[float, list[float]]:
+    async def flooded() -> tuple[float, int]:
         await small.call("get", {}, limits=LIMITS)
-        began, delays = time.monotonic(), list[float]()
+        began, turns = time.monotonic(), 0
         call = asyncio.get_running_loop().create_task(small.call("set", {}, limits=LIMITS))
         while not call.done():
-            at = time.monotonic()
             await asyncio.sleep(0.005)
-            delays.append(time.monotonic() - at)
+            turns += 1
         assert (await call).failure is None
-        return time.monotonic() - began, delays
+        return time.monotonic() - began, turns
 
-    took, delays = run(flooded())
+    took, turns = run(flooded())
     assert took >= 2.0
-    assert sorted(delays)[len(delays) * 99 // 100] < 0.1  # a busy machine delays it as well
+    assert turns >= 20  # of about 400; of a loop that had to wait for the reading, 3
 
 
 def test_a_servers_last_lines_are_in_its_log_escaped_and_without_its_secret(
