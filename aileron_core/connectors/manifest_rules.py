@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -85,9 +86,11 @@ def _fixed_table(table: dict[str, object], rule: Table, path: KeyPath) -> Iterat
             found.append(KeyProblem(path=(*path, key), message=message, class_="parse_error"))
     missing = [key for key in rule.required if key not in table]
     found += [KeyProblem(path=(*path, key), message="is required") for key in missing]
-    if not found and rule.together is not None:
-        together = rule.together(table)
-        found += [KeyProblem(path=(*path, *at), message=message) for at, message in together]
+    if rule.together is not None:
+        # Where a value is of another type, that has been said, and may end this.
+        with suppress(AttributeError, KeyError, TypeError, ValueError):
+            together = [*rule.together(table)]
+            found += [KeyProblem(path=(*path, *at), message=message) for at, message in together]
     yield from found
 
 
@@ -135,7 +138,9 @@ def _name(value: Any) -> str | None:
     if value.startswith(PREFIX):
         good = _SERVER_NAME.fullmatch(value)
         return (
-            None if good else f"must be {PREFIX}NAME, NAME a letter and up to 15 letters or digits"
+            None
+            if good
+            else f"must be {PREFIX}NAME, NAME a letter and up to 15 letters or digits, and not builtin"
         )
     # Which an action may name, but the account of no connector is called by.
     return "must not contain +" if "+" in value else fqn_problem(value)

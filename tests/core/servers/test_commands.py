@@ -309,7 +309,7 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
     text = added.json(show_server, "notes")["manifest"]
     file.write_text(
         text.replace('get_note = "run"', 'get_note = "maybe"\nmore = 1')
-        .replace("[server]", "[server]\nbogus = 1")
+        .replace("[server]", '[server]\nbogus = 1\nsecrets = ["KEY"]')
         .replace('write = ["/', 'write = ["')
     )
     told = added.printed(check_server, str(file), code=2)
@@ -318,6 +318,7 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
         ('get_note = "maybe"', "tools.get_note: must be one of run, ask, look, off"),
         ("more = 1", "tools.more: must be one of"),
         ("bogus = 1", "bogus: unknown manifest key"),
+        ('secrets = ["KEY"]', "secrets: a server with a secret must list its hosts"),
         (
             f'write = ["{str(added.folder / "mine")[1:]}"]',
             "files.write[0]: must be an absolute path",
