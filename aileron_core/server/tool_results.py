@@ -327,8 +327,9 @@ def _failed(status: str, error: Mapping[str, Any], ended: ResultBody | None = No
     details: Mapping[str, Any] = error.get("details") or {}
     if isinstance(returned := details.get(SERVER_RESULT), Mapping):
         fields = {"audit_id": error.get("audit_id"), **(ended or {})}
-        if (own := _as_returned(cast("JsonObject", returned), fields)) and own["content"]:
-            return own
+        if (own := _as_returned(cast("JsonObject", returned), fields)) is not None:
+            no_block = [{"type": "text", "text": escape(str(error.get("message")))}]
+            return {**own, "content": own["content"] or no_block}
     class_ = str(error.get("class"))
     said = _present(ended or {}, ("digest_words", "edited_by_person"))
     content: dict[str, Any] = {"status": status, "error": dict(error), **said}

@@ -187,8 +187,9 @@ def _first(item: Item, *, selected: bool) -> Line:
         # It was answered: it stays for a moment, dimmed, so that rows do not move while one reads.
         role, effect = "muted", replace(effect, role="muted")
     summary = _summary(view, role) if item.batch is None else _batch_summary(item.batch, role)
-    if item.batch is None and effect_word(view.effect) == "ASK" and not view.preview.gist:
-        summary = line(*brief(view.title, role), "  ", *summary)  # nothing else says what it does
+    says_what = effect_word(view.effect) != "ASK" or view.preview.gist or not view.arguments
+    if item.batch is None and not says_what:
+        summary = line(*brief(view.title, role), "  ", *summary)
     return line(edge(selected), _glyph(view), " ", effect, *summary)
 
 

@@ -151,3 +151,5 @@ def test_a_row_names_the_action_where_nothing_else_says_what_it_does(compact: bo
     plain = mail(effect="ASK", preview=PreviewView(status="unavailable"))
     assert f"ASK    {plain.title}  ┊ " in first_line(plain, compact=compact)
     assert plain.title not in first_line(replace(plain, effect="SEND"), compact=compact)
+    bare = first_line(replace(plain, arguments=()), compact=compact)
+    assert bare.count(plain.title) == 1

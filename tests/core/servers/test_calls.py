@@ -115,14 +115,20 @@ def test_a_tool_that_fails_is_passed_on_as_the_server_said_it(
     def call(id, name, args):
         image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
         reason = {"type": "text", "text": "the disk is full, " * 1_000}
-        send(id=id, result={"content": [reason, image], "isError": True})
+        blocks = [reason, image] if name == "set" else []
+        send(id=id, result={"content": blocks, "structuredContent": {"a": 1}, "isError": True})
     """
-    failure = answer(connector(servers, table(tmp_path, source)), "set").failure
-    assert failure is not None
-    shown = run_result(failure)
+    small = connector(servers, table(tmp_path, source))
+    whole, bare = answer(small, "set").failure, answer(small, "get").failure
+    assert whole is not None
+    assert bare is not None
+    shown = run_result(whole)
     assert shown["isError"] is True
     assert [each["type"] for each in shown["content"]] == ["text", "image"]
     assert len(shown["content"][0]["text"]) == 18_000
+    shown = run_result(bare)
+    assert shown["structuredContent"] == {"a": 1}
+    assert "gave no reason" in shown["content"][0]["text"]
 
 
 def test_of_an_answer_with_many_values_as_many_blocks_are_passed_on_as_others_can_wait_for(
