@@ -21,7 +21,7 @@ from aileron_core.connectors.servers.definitions import (
     BadListing,
     ToolDefinition,
     described_once,
-    differences,
+    differing,
 )
 from aileron_core.connectors.wasm.json_slices import LONG_STRING_BYTES, MAX_STRUCTURE_BYTES
 from aileron_core.errors import (
@@ -262,7 +262,7 @@ class PinnedTools:
             self.listed = self._read(listed)
         except BadListing as error:
             raise ServerFault(str(error)) from None
-        self._differing = frozenset(each.tool for each in differences(self._accepted, self.listed))
+        self._differing = differing(self._accepted, self.listed)
         if self._differing:
             self._on_differs(self.listed)
 

@@ -5,6 +5,7 @@ A line is parsed as a guest's output is, so that no answer holds the interpreter
 
 import itertools
 import json
+import operator
 import os
 import re
 import select
@@ -61,7 +62,7 @@ _TOOL_DEPTH: Final = 4
 """A tool is an object in the array `tools` of the object `result` of a message."""
 _MAX_DEPTH: Final = 100
 _FIRST_ID: Final = 1_700_000_001
-"""A number of ten digits occurs in hardly any listing; see `Page`."""
+"""A number of ten digits occurs in hardly any listing; see `Reply.line_with`."""
 
 
 class ServerFault(Exception):
@@ -84,6 +85,15 @@ class Reply:
     nothing_ran: bool = False
     """It is a refusal, which comes before anything is done."""
 
+    def line_with(self, id_: int) -> bytes | None:
+        """Return the line of the same answer to another request; None where its id may also be something else.
+
+        Before each gated request the tools are listed again: an answer of the same bytes but for its id is
+        not parsed.
+        """
+        ours = str(self.id_).encode()
+        return self.line.replace(ours, str(id_).encode()) if self.line.count(ours) == 1 else None
+
 
 class Exchange(Protocol):
     """A request that may be sent, and what becomes of its answer; all on the client's thread."""
@@ -105,24 +115,6 @@ class _OwnRequest:
 
     def answered(self, reply: Reply) -> None:
         self.reply = reply
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One page of a listing, as the line that answered its request.
-
-    Before each gated request the tools are listed again. An answer of the same bytes but for its id is
-    not parsed: where the id stands only once in the line, it can be nothing else in the other one.
-    """
-
-    reply: Reply
-    cursor: str | None
-
-    def expected(self, id_: int) -> bytes | None:
-        ours = str(self.reply.id_).encode()
-        if self.reply.line.count(ours) != 1:
-            return None
-        return self.reply.line.replace(ours, str(id_).encode())
 
 
 class _Allowance:
@@ -153,7 +145,7 @@ class McpClient(ABC):
 
     def __init__(self) -> None:
         self._ids = itertools.count(_FIRST_ID)
-        self._pages: list[Page] = []
+        self._pages: list[Reply] = []
         self._meta: JsonObject | None = None
         self.era = ""
         self.is_stale = True
@@ -171,8 +163,8 @@ class McpClient(ABC):
     def _notify(self, method: str, params: JsonObject) -> None: ...
 
     @abstractmethod
-    def _listed(self, params: JsonObject, known: Page | None, deadline: float) -> Reply:
-        """Return the answer to `tools/list`; that of *known* where its bytes are the same."""
+    def _listed(self, params: JsonObject, known: Reply | None, deadline: float) -> Reply:
+        """Return the answer to `tools/list`: *known* itself where its bytes are the same."""
 
     def _asked(self, id_: int, method: str, params: JsonObject) -> JsonObject:
         if self._meta is not None:
@@ -206,19 +198,23 @@ class McpClient(ABC):
             ServerFault: it lists too much, or nothing.
         """
         self.is_stale = False
-        before, pages = self._pages, list[Page]()
+        before, pages = self._pages, list[Reply]()
         tools: list[Json] = []
-        size, cursor, is_same = 0, None, bool(before)
+        size, cursor = 0, None
         while not pages or cursor is not None:
             if len(pages) == MAX_PAGES:
                 raise ServerFault(f"lists its tools on more than {MAX_PAGES} pages")
-            known = before[len(pages)] if is_same and len(pages) < len(before) else None
-            page = self._page(cursor, known, deadline)
-            is_same = known is not None and page.reply.result is known.reply.result
+            known = before[len(pages)] if len(pages) < len(before) else None
+            page = self._listed({} if cursor is None else {"cursor": cursor}, known, deadline)
+            if page.result is None:
+                said = page.message or "it gave no reason"
+                raise ServerFault(f"refused to list its tools: {said}")
+            cursor = page.result.get("nextCursor")
+            if cursor is not None and not isinstance(cursor, str):
+                raise ServerFault("lists its tools with a wrong cursor")
             pages.append(page)
-            cursor = page.cursor
-            size += len(page.reply.line)
-            listed = cast("JsonObject", page.reply.result).get("tools")
+            size += len(page.line)
+            listed = page.result.get("tools")
             if not isinstance(listed, list):
                 raise ServerFault("answered the question for its tools with no list")
             tools += listed
@@ -227,19 +223,8 @@ class McpClient(ABC):
             if len(tools) > MAX_TOOLS:
                 raise ServerFault(f"lists more than {MAX_TOOLS:,} tools")
         self._pages = pages
-        return None if is_same and len(pages) == len(before) else tools
-
-    def _page(self, cursor: str | None, known: Page | None, deadline: float) -> Page:
-        params: JsonObject = {} if cursor is None else {"cursor": cursor}
-        reply = self._listed(params, known, deadline)
-        if reply.result is None:
-            raise ServerFault(f"refused to list its tools: {reply.message or 'it gave no reason'}")
-        if known is not None and reply is known.reply:
-            return known
-        following = reply.result.get("nextCursor")
-        if following is not None and not isinstance(following, str):
-            raise ServerFault("lists its tools with a wrong cursor")
-        return Page(reply=reply, cursor=following)
+        is_same = len(pages) == len(before) and all(map(operator.is_, pages, before))
+        return None if is_same else tools
 
 
 class StdioClient(McpClient):
@@ -293,11 +278,11 @@ class StdioClient(McpClient):
             del self._open[subscription]
             self._given_up.add(subscription)  # nobody waits for its answer, which is its end
 
-    def _listed(self, params: JsonObject, known: Page | None, deadline: float) -> Reply:
+    def _listed(self, params: JsonObject, known: Reply | None, deadline: float) -> Reply:
         own = _OwnRequest()
         id_ = self.send("tools/list", params, own)
-        if known is not None and (line := known.expected(id_)) is not None:
-            self._expected = line, id_, known.reply
+        if known is not None and (line := known.line_with(id_)) is not None:
+            self._expected = line, id_, known
         self._is_listing = True
         reply = self._wait_for(own, "list its tools", deadline)
         self._expected, self._is_listing = None, False

@@ -181,18 +181,9 @@ def parse_definitions(data: bytes, file: str) -> tuple[ToolDefinition, ...]:
         raise FileProblems([Problem(file=file, message=why, class_="parse_error")]) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDifference:
-    """A tool that is another than it was accepted, new, or gone."""
-
-    tool: str
-
-
-def differences(
-    old: Iterable[ToolDefinition], new: Iterable[ToolDefinition]
-) -> Iterator[ToolDifference]:
-    """Yield the tools that differ in anything."""
-    before, after = ({each.name: each.members() for each in tools} for tools in (old, new))
-    for name in sorted(before.keys() | after.keys()):
-        if canonical(before.get(name)) != canonical(after.get(name)):
-            yield ToolDifference(tool=name)
+def differing(old: Iterable[ToolDefinition], new: Iterable[ToolDefinition]) -> frozenset[str]:
+    """Return the names of the tools that differ in anything, are new, or gone."""
+    before, after = (
+        {each.name: canonical(each.members()) for each in tools} for tools in (old, new)
+    )
+    return frozenset(name for name, _ in before.items() ^ after.items())

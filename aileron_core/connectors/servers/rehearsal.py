@@ -33,7 +33,7 @@ from aileron_core.connectors.servers.client import INITIALIZE, META, Reply, Serv
 from aileron_core.connectors.servers.definitions import (
     BadListing,
     ToolDefinition,
-    differences,
+    differing,
     from_listing,
 )
 from aileron_core.connectors.servers.table import NOW, ServerTable
@@ -424,7 +424,7 @@ class RehearsingConnector(WrappedConnector):
         else:
             if "failed" in said:
                 command.drop(f"The server {escape(str(said['failed']))}.")
-            elif answer is None or [*differences([pinned], listed)]:
+            elif answer is None or differing([pinned], listed):
                 command.drop()
                 self._rehearsals.differs(listed)
                 raise HashMismatch(

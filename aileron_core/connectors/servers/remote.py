@@ -30,7 +30,6 @@ from aileron_core.connectors.servers.call import (
 from aileron_core.connectors.servers.client import (
     NEW_ERA,
     McpClient,
-    Page,
     Reply,
     ServerFault,
     encoded,
@@ -178,7 +177,7 @@ class HttpClient(McpClient):
     def request(self, method: str, params: JsonObject, deadline: float) -> Reply:
         return self._answered(method, params, deadline)
 
-    def _listed(self, params: JsonObject, known: Page | None, deadline: float) -> Reply:
+    def _listed(self, params: JsonObject, known: Reply | None, deadline: float) -> Reply:
         return self._answered("tools/list", params, deadline, known=known)
 
     def _answered(
@@ -188,12 +187,12 @@ class HttpClient(McpClient):
         deadline: float,
         *,
         headers: Mapping[str, str] | None = None,
-        known: Page | None = None,
+        known: Reply | None = None,
         call: ServerCall | None = None,
     ) -> Reply:
         id_ = next(self._ids)
-        same = known and known.expected(id_)
-        expected = None if known is None or same is None else (same, known.reply)
+        same = known and known.line_with(id_)
+        expected = None if known is None or same is None else (same, known)
         answer = _Answer(id_, self._scrubber, expected, self._reply)
         if self.era == NEW_ERA:
             headers = {"Mcp-Method": method, **(headers or {})}
