@@ -4,13 +4,13 @@ A sandbox starts with some, and a person allows others while it runs. What a nam
 """
 
 import asyncio
-import contextlib
 import ipaddress
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver
@@ -239,24 +239,14 @@ class HostResolver:
 
 async def _in_thread(call: Callable[[], list[str]]) -> list[str]:
     """Return what *call* returns, on a thread that does not keep this program alive."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[list[str]] = loop.create_future()
-
-    def settle(result: list[str] | None, error: Exception | None) -> None:
-        if not done.done():
-            if result is not None:
-                done.set_result(result)
-            else:
-                done.set_exception(error or OSError())
+    done: Future[list[str]] = Future()
+    done.set_running_or_notify_cancel()  # who waits may give up; the thread goes on
 
     def run() -> None:
-        result, failed = None, None
         try:
-            result = call()
+            done.set_result(call())
         except Exception as error:  # noqa: BLE001 - raised where it is awaited
-            failed = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, result, failed)
+            done.set_exception(error)
 
     threading.Thread(target=run, name="network-resolver", daemon=True).start()
-    return await done
+    return await asyncio.wrap_future(done)

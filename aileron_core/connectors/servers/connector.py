@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any
 
 from aileron_core.actions.model import ConnectorIdentity
@@ -167,24 +166,14 @@ async def _until(done: "Future[Any]", stop: StopRequest, seconds: float | None =
     Raises:
         StopRequested: a person stopped the run first.
     """
-    loop = asyncio.get_running_loop()
-    over: asyncio.Future[None] = loop.create_future()
+    stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def end() -> None:
-        if not over.done():
-            over.set_result(None)
+        if not stopped.done():
+            stopped.set_result(None)
 
-    def wake(_: "Future[Any]") -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(end)
-
-    done.add_done_callback(wake)
-    timer = None if seconds is None else loop.call_later(seconds, end)
-    try:
-        with stop.stopping(end):
-            await over
-    finally:
-        if timer is not None:
-            timer.cancel()
+    with stop.stopping(end):
+        either = asyncio.wrap_future(done), stopped
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     if stop.is_made and not done.done():
         raise StopRequested
