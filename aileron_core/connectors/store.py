@@ -130,7 +130,6 @@ class ConnectorStore:
         self._root = home / "store" / "connectors"
         self._by_hash = self._root / "sha256"
         self._by_hash_text = str(self._by_hash)
-        self._staging = self._root / "tmp"
         self._clock: Clock = SystemClock()
         self._verified: dict[str, tuple[object, ...]] = {}
         """By hash: the files' stat data when their bytes were last verified."""
@@ -340,7 +339,7 @@ class ConnectorStore:
             HomeError: the store cannot be written.
         """
         with writing(self._root):
-            return self._move_out(self._folder(hash_))
+            return remove_entry(self._folder(hash_))
 
     def _folder(self, hash_: str) -> Path:
         return self._by_hash / _digits(hash_)
@@ -355,42 +354,14 @@ class ConnectorStore:
     def _write_entry(
         self, hash_: str, name: str, module: bytes, manifest: bytes, signed: bytes
     ) -> None:
-        for folder in (self._root.parent, self._root, self._by_hash, self._staging):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        staged = Path(tempfile.mkdtemp(prefix="install-", dir=self._staging))
-        try:
+        with staging(self._root) as staged:
             _write_new(staged / name, module)
             _write_new(staged / MANIFEST_FILE, manifest)
             if signed:
                 _write_new(staged / SIGNED_FILE, signed)
             sync_folder(staged)
-            final = self._folder(hash_)
-            self._rename_over(staged, final)
-            sync_folder(self._by_hash)
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
-
-    def _rename_over(self, staged: Path, final: Path) -> None:
-        try:
-            staged.rename(final)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                raise
             # What is there does not match its hash (`_has_valid` checked that), so it is replaced.
-            self._move_out(final)
-            staged.rename(final)
-
-    def _move_out(self, folder: Path) -> bool:
-        """Move *folder* out of the store atomically, then delete it."""
-        self._staging.mkdir(mode=0o700, parents=True, exist_ok=True)
-        away = Path(tempfile.mkdtemp(prefix="remove-", dir=self._staging))
-        try:
-            folder.rename(away / folder.name)
-        except FileNotFoundError:
-            return False
-        finally:
-            shutil.rmtree(away, ignore_errors=True)
-        return True
+            replace_entry(self._folder(hash_), staged)
 
 
 def _digits(hash_: str) -> str:
@@ -457,6 +428,44 @@ def _write_new(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
+
+
+@contextmanager
+def staging(root: Path) -> Generator[Path]:
+    """Yield an empty folder beside what is kept in `root/sha256`, which ends with this.
+
+    Raises:
+        HomeError: the store cannot be written.
+    """
+    with writing(root):
+        for each in (root.parent, root, root / "sha256", root / "tmp"):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="install-", dir=root / "tmp"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def replace_entry(entry: Path, staged: Path) -> None:
+    """Move what was *staged* to its place in the store, whatever is there."""
+    remove_entry(entry)
+    staged.rename(entry)
+    sync_folder(entry.parent)
+
+
+def remove_entry(entry: Path) -> bool:
+    """Remove what the store keeps as *entry*, so that no half of it is ever there; False if nothing is."""
+    temporary = entry.parent.parent / "tmp"
+    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+    away = Path(tempfile.mkdtemp(prefix="remove-", dir=temporary))
+    try:
+        entry.rename(away / entry.name)
+    except FileNotFoundError:
+        return False
+    finally:
+        shutil.rmtree(away, ignore_errors=True)
+    return True
 
 
 @contextmanager

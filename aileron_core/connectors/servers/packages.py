@@ -26,7 +26,8 @@ from aileron_core.connectors.network.host_resolver import HTTPS_PORT
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.started import Mode
 from aileron_core.connectors.servers.table import TREE, ServerTable
-from aileron_core.connectors.servers.trees import BadTree, keep_tree, staging
+from aileron_core.connectors.servers.trees import BadTree, keep_tree, packages_root
+from aileron_core.connectors.store import staging
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import own_interpreter
 from aileron_core.errors import Forbidden, InvalidRequest, NotFound, Unavailable
@@ -186,7 +187,7 @@ def install_package(
         Unavailable: it could not be fetched, or this machine makes no box; says why.
         HomeError: the store cannot be written.
     """
-    with staging(home) as folder:
+    with staging(packages_root(home)) as folder:
         box = _Installer(home, folder, say, env, resolver)
         install = box.install_npm if request.registry == "npm" else box.install_pypi
         try:

@@ -8,18 +8,14 @@ Everything here blocks on the disk; call it from a thread, not from the event lo
 
 import hashlib
 import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Container, Generator
-from contextlib import contextmanager
+from collections.abc import Container
 from pathlib import Path
 from typing import Final
 
 from aileron_core.clock import SystemClock
-from aileron_core.connectors.store import writing
+from aileron_core.connectors.store import remove_entry, replace_entry, writing
 from aileron_core.errors import HashMismatch, NotFound
-from aileron_core.vault.atomic_file import sync_folder
 
 MAX_ENTRIES: Final = 200_000
 MAX_BYTES: Final = 2 * 1024**3
@@ -34,25 +30,11 @@ class BadTree(ValueError):
 
 def tree_folder(home: Path, tree: str) -> Path:
     """Return where the package with the hash *tree* is kept."""
-    return home / "store" / "servers" / "sha256" / tree.removeprefix("sha256:")
+    return packages_root(home) / "sha256" / tree.removeprefix("sha256:")
 
 
-@contextmanager
-def staging(home: Path) -> Generator[Path]:
-    """Yield an empty folder beside the kept packages, which ends with this.
-
-    Raises:
-        HomeError: the store cannot be written.
-    """
-    top = home / "store" / "servers"
-    with writing(top):
-        for each in (top.parent, top, top / "sha256", top / "tmp"):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="install-", dir=top / "tmp"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def packages_root(home: Path) -> Path:
+    return home / "store" / "servers"
 
 
 def keep_tree(home: Path, folder: Path) -> str:
@@ -62,7 +44,7 @@ def keep_tree(home: Path, folder: Path) -> str:
         BadTree: it is too large, or has a link that leads out of it, or a device.
         HomeError: the store cannot be written.
     """
-    with writing(tree_folder(home, "").parent):
+    with writing(packages_root(home)):
         tree = tree_hash(folder)
         for path, status in _entries(folder):
             if stat.S_ISDIR(status.st_mode):
@@ -73,9 +55,7 @@ def keep_tree(home: Path, folder: Path) -> str:
         try:
             verify_tree(home, tree)  # it is there, and may be in use
         except (HashMismatch, NotFound):
-            _move_out(final)
-            folder.rename(final)
-            sync_folder(final.parent)
+            replace_entry(final, folder)
     return tree
 
 
@@ -121,7 +101,7 @@ def collect(home: Path, wanted: Container[str]) -> None:
     with writing(kept.parent):
         for each in sorted(kept.iterdir()) if kept.is_dir() else ():
             if f"sha256:{each.name}" not in wanted:
-                _move_out(each)
+                remove_entry(each)
 
 
 def tree_hash(folder: Path) -> str:
@@ -184,16 +164,3 @@ def _signature(folder: Path) -> tuple[bytes, int]:
         digest.update(ascii((path, times)).encode())
         newest = max(newest, s.st_ctime_ns)
     return digest.digest(), newest
-
-
-def _move_out(folder: Path) -> None:
-    """Remove *folder* so that no half of it is ever where a package is kept."""
-    temporary = folder.parent.parent / "tmp"
-    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
-    away = Path(tempfile.mkdtemp(prefix="remove-", dir=temporary))
-    try:
-        folder.rename(away / folder.name)
-    except FileNotFoundError:
-        pass
-    finally:
-        shutil.rmtree(away, ignore_errors=True)

@@ -8,6 +8,7 @@ import pytest
 
 from aileron_core.connectors.servers import trees
 from aileron_core.connectors.servers.packages import PackageRequest, package_request
+from aileron_core.connectors.store import staging
 from aileron_core.errors import HashMismatch, InvalidRequest, NotFound
 
 
@@ -46,7 +47,7 @@ def test_what_is_not_understood_is_refused_by_name(line: str, why: str) -> None:
 
 
 def _kept(home: Path, change: Callable[[Path], object] = str) -> str:
-    with trees.staging(home) as folder:
+    with staging(trees.packages_root(home)) as folder:
         (folder / "lib" / "empty").mkdir(parents=True)
         (folder / "lib" / "index.js").write_text("serve()")
         (folder / "run").write_text("#!/bin/sh")
