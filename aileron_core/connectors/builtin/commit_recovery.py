@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from aileron_core.connectors.builtin.connector import worker_files
+from aileron_core.connectors.builtin.connector import write_worker
 from aileron_core.containment.bubblewrap import SANDBOX_DIR, SANDBOX_LAUNCH_DIR
 from aileron_core.containment.git.record import SANDBOX_GIT_DIR
 from aileron_core.containment.mounts import Mount, mount_arguments
@@ -152,10 +152,7 @@ def _run(terms: dict[str, Any], journal: bytes) -> dict[str, Any] | None:
     interpreter = own_interpreter()
     roots = mount_roots(interpreter, os.defpath, home=Path.home(), excluded=())
     with tempfile.TemporaryDirectory() as program, tempfile.TemporaryFile() as output:
-        for path, content in worker_files().items():
-            file = Path(program, path)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
+        write_worker(Path(program))
         mounts = [
             *(Mount(path=each, how="read-only", why="") for each in sorted(roots)),
             Mount(path=Path(SANDBOX_LAUNCH_DIR), how="read-only", why="", source=Path(program)),

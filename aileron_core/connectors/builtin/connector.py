@@ -3,6 +3,7 @@
 import functools
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from aileron_core import __version__
@@ -280,4 +281,12 @@ def refusal(error: WorkerRefused, stop: StopRequest | None) -> Failure:
 
 def worker_files() -> Mapping[str, bytes]:
     """Return the files of a folder that `python -I` runs as a worker, by their paths in it."""
-    return compiled(modules_of("aileron_core.connectors.builtin.worker", needed=NEEDED))
+    return compiled(modules_of(_WORKER, needed=NEEDED))
+
+
+def write_worker(folder: Path) -> None:
+    """Write the files of a worker into *folder*, which is made."""
+    for path, content in worker_files().items():
+        file = folder / path
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.write_bytes(content)

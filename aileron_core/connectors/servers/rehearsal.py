@@ -13,8 +13,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Unpack, cast
 
@@ -22,7 +22,7 @@ from aileron_core.actions.interpolate import interpolate
 from aileron_core.canonical import Json, JsonObject, in_utf8
 from aileron_core.connectors.builtin.channel import ToolChannels, WorkerLost, WorkerRefused
 from aileron_core.connectors.builtin.commit_recovery import commit_journal
-from aileron_core.connectors.builtin.connector import refusal, worker_files
+from aileron_core.connectors.builtin.connector import refusal, write_worker
 from aileron_core.connectors.builtin.rehearsed_command import NOT_KEPT, RehearsedCommand
 from aileron_core.connectors.builtin.results import rehearsed_changes
 from aileron_core.connectors.builtin.worker_process import START_SECONDS, ToolWorker
@@ -38,6 +38,7 @@ from aileron_core.connectors.servers.definitions import (
 )
 from aileron_core.connectors.servers.table import NOW, ServerTable
 from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, worker_sandbox_argv
+from aileron_core.containment.module_copies import source_of
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import mount_roots, own_interpreter
 from aileron_core.containment.safe_paths import remove_tree
@@ -62,33 +63,24 @@ _JOIN_SECONDS: Final = 5.0
 class _Worker:
     """A commands worker, and the thread that starts it and reads it: bubblewrap ends with that thread."""
 
-    def __init__(
-        self,
-        key: str,
-        table: ServerTable,
-        *,
-        boxes: BoxedServers,
-        home: Path,
-        channels: ToolChannels,
-        ended: Callable[[str], object],
-    ) -> None:
-        self.key = key
-        self.channel = channels.get(key)
-        self._table, self._boxes, self._home = table, boxes, home
-        self._folders = [Path(each) for each in table.files_write]
-        self._private = home / "run" / "rehearsals" / f"{os.getpid()}-{key}"
+    def __init__(self, of: "Rehearsals") -> None:
+        self.key = f"{of.name}-{secrets.token_hex(8)}"
+        self.channel = of.channels.get(self.key)
+        self._of = of
+        self._folders = [Path(each) for each in of.table.files_write]
+        self._private = of.home / "run" / "rehearsals" / f"{os.getpid()}-{self.key}"
         self._contents: BoxContents
         self._process: ToolWorker
         self._loop = asyncio.get_running_loop()
-        self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._run, name=key, daemon=True)
-        self._over = asyncio.Event()
-        self._channels, self._ended = channels, ended
+        self._ready, self._over = Future[None](), Future[None]()
+        for each in (self._ready, self._over):
+            each.set_running_or_notify_cancel()  # the thread ends them, whoever waits or gives up
+        self._thread = threading.Thread(target=self._run, name=self.key, daemon=True)
 
     @property
     def is_good(self) -> bool:
         """Whether it runs, on the very folders that the table's paths lead to."""
-        return not self._over.is_set() and self._contents.is_as_checked
+        return not self._over.done() and self._contents.is_as_checked
 
     async def start(self) -> None:
         """Start it, and return when it is ready.
@@ -98,19 +90,19 @@ class _Worker:
         """
         self._thread.start()
         try:
-            await self._ready
+            await asyncio.wrap_future(self._ready)
         except BaseException:
-            self._channels.close(self.key)
+            self._of.channels.close(self.key)
             raise
         self.channel.attach(self._process.features)
         spawn(self._carry(), name="carry to the rehearsals of a server")
 
     async def _carry(self) -> None:
         calls = spawn(self._pass_on(), name="pass on what is to be rehearsed")
-        await self._over.wait()
+        await asyncio.wrap_future(self._over)
         calls.cancel()
-        self._channels.close(self.key)
-        self._ended(self.key)
+        self._of.channels.close(self.key)
+        self._of.ended(self.key)
 
     async def _pass_on(self) -> None:
         while True:
@@ -120,24 +112,18 @@ class _Worker:
         try:
             with contextlib.ExitStack() as stack:
                 self._start(stack)
-                self._tell(self._ready.set_result, None)
+                self._ready.set_result(None)
                 for frame in self._process.frames():
-                    self._tell(self.channel.receive, "commands", frame)
+                    with contextlib.suppress(RuntimeError):  # the core has ended
+                        self._loop.call_soon_threadsafe(self.channel.receive, "commands", frame)
         except Exception as error:  # noqa: BLE001 - the edge of a thread
             if not isinstance(error, AileronError):
                 error = Unavailable(
                     f"What rehearses its calls did not start ({escape(str(error))})."
                 )
-            self._tell(self._fail, error)
-        self._tell(self._over.set)
-
-    def _tell(self, what: Callable[..., object], *args: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the core has ended
-            self._loop.call_soon_threadsafe(what, *args)
-
-    def _fail(self, error: Exception) -> None:
-        if not self._ready.done():
-            self._ready.set_exception(error)
+            if not self._ready.done():
+                self._ready.set_exception(error)
+        self._over.set_result(None)
 
     def _start(self, stack: contextlib.ExitStack) -> None:
         if not self._folders:
@@ -146,11 +132,11 @@ class _Worker:
             raise Unavailable(
                 f"{escape(str(single[0]))} is a single file: calls are rehearsed where its folder is listed."
             )
-        self._contents = contents = self._boxes.contents(self._table, "write")
+        self._contents = contents = self._of.boxes.contents(self._of.table, "write")
         self._write_private()
         stack.callback(remove_tree, self._private)
         interpreter = own_interpreter()
-        roots = mount_roots(interpreter, os.defpath, home=Path.home(), excluded=(self._home,))
+        roots = mount_roots(interpreter, os.defpath, home=Path.home(), excluded=(self._of.home,))
         shown = {
             Path(SANDBOX_LAUNCH_DIR): self._private,
             **{Path("/etc", each): self._private / each for each in NAMES},
@@ -169,7 +155,7 @@ class _Worker:
         os.write(calls, contents.support.seccomp_filter)
         os.lseek(calls, 0, os.SEEK_SET)
         journal = stack.enter_context(
-            commit_journal(self._home, self.key, self._folders[0], mounts, _log.warning)
+            commit_journal(self._of.home, self.key, self._folders[0], mounts, _log.warning)
         )
         self._process = ToolWorker(
             "commands",
@@ -192,15 +178,10 @@ class _Worker:
         self._process.start_writing()
 
     def _write_private(self) -> None:
-        spec = find_spec("aileron_core.connectors.servers.one_call")
-        assert spec is not None
-        assert spec.origin is not None
-        worker = {f"{_WORKER}/{path}": content for path, content in worker_files().items()}
-        names = {name: text.encode() for name, text in NAMES.items()}
-        for path, content in {**worker, **names, _SCRIPT: Path(spec.origin).read_bytes()}.items():
-            file = self._private / path
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file.write_bytes(content)
+        write_worker(self._private / _WORKER)
+        script = source_of("aileron_core.connectors.servers.one_call")
+        for name, text in {**NAMES, _SCRIPT: script}.items():
+            (self._private / name).write_text(text, encoding="utf-8")
         (self._private / _REQUESTS).mkdir(mode=0o700)
 
     @contextlib.contextmanager
@@ -212,7 +193,7 @@ class _Worker:
         """
         asked = {
             "program": self._contents.program,
-            "env": {**self._contents.env, **self._table.env},
+            "env": {**self._contents.env, **self._of.table.env},
             "cwd": str(self._contents.home),
             "initialize": INITIALIZE,
             "meta": META,
@@ -268,7 +249,7 @@ class Rehearsals:
     ) -> None:
         self.name, self.table, self.differs = name, table, differs
         self.definitions = {each.name: each for each in definitions}
-        self._boxes, self._home, self._channels, self._ended = boxes, home, channels, ended
+        self.boxes, self.home, self.channels, self.ended = boxes, home, channels, ended
         self._lock = asyncio.Lock()
         self._worker: _Worker | None = None
         self._is_closed = False
@@ -279,7 +260,7 @@ class Rehearsals:
         Raises:
             AileronError: it cannot be started.
         """
-        await asyncio.to_thread(self._boxes.verify, self.table)
+        await asyncio.to_thread(self.boxes.verify, self.table)
         async with self._lock:
             if self._is_closed:
                 raise Unavailable("The server is not accepted any more, or the console is closing.")
@@ -287,14 +268,7 @@ class Rehearsals:
                 await self._worker.close()
                 self._worker = None
             if self._worker is None:
-                worker = _Worker(
-                    f"{self.name}-{secrets.token_hex(8)}",
-                    self.table,
-                    boxes=self._boxes,
-                    home=self._home,
-                    channels=self._channels,
-                    ended=self._ended,
-                )
+                worker = _Worker(self)
                 await worker.start()
                 self._worker = worker
             return self._worker
