@@ -48,6 +48,7 @@ _PLACE: Final = "/package"
 _SECONDS: Final = 600
 _TAIL: Final = 2000
 """Characters of what an installer printed last that a person sees."""
+_RELEASE_AGE: Final = "min-release-age"
 _MAX_STATED: Final = 1024 * 1024
 _NPM: Final = (
     f"install --prefix {_PLACE} --ignore-scripts --no-audit --no-fund --no-update-notifier "
@@ -243,13 +244,7 @@ class _Installer(BoxedServers):
             raise NotFound(
                 f"{request.name} needs Node and npm, which are not on PATH. Install them."
             )
-        options: list[str] = []
-        for key, value in self._npm_settings([str(node), str(npm)]).items():
-            if key == "min-release-age":
-                options.append(f"--{key}={value}")
-            elif key.endswith("registry") or key == "cafile":
-                options.append(f"--{key}={value}")
-                self._reach(value)
+        options = self._configured(self._npm_settings([str(node), str(npm)]))
         self._shown.append(Mount(path=npm.parents[1], how="read-only", why="npm"))
         spec = f"{request.name}@{request.version or 'latest'}"
         self._run([str(node), str(npm), *_NPM, *options, spec], spec, hosts=self._hosts)
@@ -279,16 +274,7 @@ class _Installer(BoxedServers):
         """Install a package of PyPI's with pip; return its version, and what starts its program."""
         python = str(own_interpreter())
         spec = f"{request.name}{request.extras}{request.version}"
-        options: list[str] = []
-        try:
-            settings = [*_pip_settings(self._env, self._person)]
-        except (OSError, ValueError, configparser.Error):
-            raise Unavailable("The settings of pip cannot be read. Correct them.") from None
-        for option, place in settings:
-            options += [f"--{option}", place]
-            self._reach(place)
-        if "--index-url" not in options:
-            self._reach("https://pypi.org/")
+        options = self._configured(_pip_settings(self._env, self._person))
         words = [python, "-I", "-c", _RUN_PIP, *_PIP, *options, spec]
         env = {"PIP_CONFIG_FILE": os.devnull}
         self._run(words, f"{spec} (wheels alone)", hosts=self._hosts, env=env)
@@ -314,6 +300,15 @@ class _Installer(BoxedServers):
         ]
         found = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
         return Path(found).resolve() if found else None
+
+    def _configured(self, settings: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the person's *settings* as an installer's options, and have in the box what they name."""
+        options: list[str] = []
+        for name, value in settings:
+            options.append(f"--{name}={value}")
+            if name != _RELEASE_AGE:  # the others are places
+                self._reach(value)
+        return options
 
     def _reach(self, place: str) -> None:
         """Have *place* in the box, a URL or a path that the person's settings name.
@@ -373,8 +368,8 @@ class _Installer(BoxedServers):
         lines += [f"{escape(host)} {problem}" for host, problem in self._problems.items()]
         raise Unavailable("\n".join((f"{what} could not be installed:", *lines)))
 
-    def _npm_settings(self, npm: list[str]) -> dict[str, str]:
-        """Return the person's settings of npm, and none of a project's; what npm keeps secret is masked.
+    def _npm_settings(self, npm: list[str]) -> Iterator[tuple[str, str]]:
+        """Yield what the person's settings of npm say of packages, and none of a project's; a secret is masked.
 
         The list is the one for people: that in JSON leaves out a registry with a login, as if there was none.
         """
@@ -387,7 +382,9 @@ class _Installer(BoxedServers):
             raise Unavailable("`npm config list` fails. Correct the settings of npm.") from None
         lines = (line.partition(" = ") for line in said.splitlines() if not line.startswith(";"))
         stated = {key: value.strip('"') for key, _, value in lines}
-        return {"registry": "https://registry.npmjs.org/", **stated}
+        for key, value in {"registry": "https://registry.npmjs.org/", **stated}.items():
+            if key in (_RELEASE_AGE, "cafile") or key.endswith("registry"):
+                yield key, value
 
 
 def _login(why: str) -> Forbidden:
@@ -422,15 +419,22 @@ def _chosen(programs: Mapping[str, _T], request: PackageRequest, name: str) -> _
 
 
 def _pip_settings(env: Mapping[str, str], person: Path) -> Iterator[tuple[str, str]]:
-    """Yield where pip finds packages: an option and its value."""
+    """Yield where pip finds packages: an option and its value.
+
+    Raises:
+        Unavailable: its settings cannot be read.
+    """
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     files = (
         "/etc/xdg/pip/pip.conf",
         "/etc/pip.conf",
         *(person / each / "pip.conf" for each in (".pip", ".config/pip")),
     )
-    parser.read([*files, env.get("PIP_CONFIG_FILE") or os.devnull], "utf-8")
-    stated = {
+    try:
+        parser.read([*files, env.get("PIP_CONFIG_FILE") or os.devnull], "utf-8")
+    except (OSError, ValueError, configparser.Error):
+        raise Unavailable("The settings of pip cannot be read. Correct them.") from None
+    stated = {"index-url": "https://pypi.org/simple"} | {
         key.replace("_", "-"): value
         for section in ("global", "install")
         if parser.has_section(section)
