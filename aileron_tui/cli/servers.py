@@ -13,9 +13,10 @@ import click
 
 from aileron_core.actions.catalog import read_plain
 from aileron_core.connectors.manifest import parse_manifest
-from aileron_core.connectors.servers.adding import installed, listed, require_outside_projects
+from aileron_core.connectors.servers.adding import installed, require_outside_projects
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.definitions import ToolDefinition, definitions_bytes
+from aileron_core.connectors.servers.process import list_tools
 from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, relisted
 from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.servers.table import PREFIX, VERSION, ServerTable, Word
@@ -149,10 +150,10 @@ def list_now(
 
     Raises:
         CliError: there is nobody to ask.
-        Unavailable: as of `listed` and `list_remote`.
+        Unavailable: as of `list_tools` and `list_remote`.
     """
     if not table.url:
-        return listed(name, table, start)
+        return list_tools(start, name, table)
     from aileron_core.connectors.http.client import OutgoingClient
     from aileron_core.connectors.servers.remote import list_remote
 

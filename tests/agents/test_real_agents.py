@@ -138,7 +138,7 @@ def test_an_agents_edit_by_a_persons_own_server_is_rehearsed_and_committed(
             files_write=(str(docs),),
             rehearse=True,
         )
-        tools = list_tools(UnboxedServers(), "fs", table, {})
+        tools = list_tools(UnboxedServers(), "fs", table)
         whole = replace(table, tools=propose_words("fs", tools))
         manifest = manifest_bytes("fs", VERSION, whole)
         ConnectorStore(home).install_server(definitions_bytes(tools), manifest)

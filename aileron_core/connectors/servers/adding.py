@@ -5,25 +5,19 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from aileron_core.actions.problems import key_text
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.packages import install_package, package_request
-from aileron_core.connectors.servers.process import list_tools
 from aileron_core.connectors.servers.propose import (
     manifest_bytes,
     propose_previews,
     propose_words,
 )
-from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.servers.table import VERSION, ServerTable
 from aileron_core.containment.programs import SYSTEM_FOLDERS
-from aileron_core.errors import FileProblems, NotFound, Problem, Unavailable
-
-_STAND_IN: Final = "not-given-before-it-is-accepted"
-"""Stands for each secret in the first start: some servers list nothing where a variable is not there."""
+from aileron_core.errors import FileProblems, NotFound, Problem
 
 
 def named_paths(words: Iterable[str]) -> Iterator[Path]:
@@ -134,17 +128,6 @@ def installed(home: Path, table: ServerTable, say: Callable[[str], None]) -> Ser
         return table
     there = install_package(home, request, say)
     return replace(table, package=there.package, tree=there.tree, program=there.program)
-
-
-def listed(name: str, table: ServerTable, start: StartServer) -> tuple[ToolDefinition, ...]:
-    """Return the tools of a server that is started once in its box, without a secret.
-
-    Raises:
-        Unavailable: it cannot be started here, does not start, or does not list; the message has its last lines.
-    """
-    if reason := start.why_not(table):
-        raise Unavailable(reason)
-    return list_tools(start, name, table, dict.fromkeys(table.secrets, _STAND_IN))
 
 
 def proposed(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> ServerTable:

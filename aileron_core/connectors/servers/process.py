@@ -53,6 +53,8 @@ _LAST_LINES = 20
 _MAX_REFUSED = 64
 _LEAST_PART = 16
 """Characters of what is taken for a secret inside of JSON: a date or a version is none."""
+_STAND_IN: Final = "not-given-before-it-is-accepted"
+"""Stands for each secret in a first start: some servers list nothing where a variable is not there."""
 _NOT_LISTED = "it is not among the server's hosts"
 
 if TYPE_CHECKING:
@@ -518,15 +520,17 @@ class ServerProcesses:
             self._outgoing.close()
 
 
-def list_tools(
-    start: StartServer, name: str, table: ServerTable, secrets: Mapping[str, str]
-) -> tuple[ToolDefinition, ...]:
-    """Start a server once, list its tools and end it. Blocks.
+def list_tools(start: StartServer, name: str, table: ServerTable) -> tuple[ToolDefinition, ...]:
+    """Start a server once, without a secret, list its tools and end it. Blocks.
 
     Raises:
-        Unavailable: it does not start or list; the message ends with its last lines, escaped.
+        Unavailable: it cannot be started here, does not start, or does not list; the message ends with its last
+            lines, escaped.
         HashMismatch: its installed files are not those that were accepted.
     """
+    if reason := start.why_not(table):
+        raise Unavailable(reason)
+    secrets = dict.fromkeys(table.secrets, _STAND_IN)
     process = ServerProcess(
         name,
         partial(start.start, name, table, "read", secrets),

@@ -266,7 +266,7 @@ def test_a_servers_close_ends_what_hears_nothing(unboxed: UnboxedServers, tmp_pa
 def test_a_server_is_listed_once_for_the_person_or_shown_with_its_last_lines(
     unboxed: UnboxedServers, tmp_path: Path
 ) -> None:
-    tools = list_tools(unboxed, "small", table(tmp_path), {})
+    tools = list_tools(unboxed, "small", table(tmp_path))
     assert [each.name for each in tools] == ["get", "set"]
     wait_until_gone(starts(tmp_path)[0])
     with pytest.raises(Unavailable, match=r"It said last:\n‹ESC›\[1mno token"):
@@ -274,5 +274,4 @@ def test_a_server_is_listed_once_for_the_person_or_shown_with_its_last_lines(
             unboxed,
             "small",
             table(tmp_path, r"def initialize(*_): sys.exit('\x1b[1mno token')"),
-            {},
         )
