@@ -81,14 +81,7 @@ def server_blocks(server: ServerView, hosts: Sequence[str]) -> Iterator[Block]:
     for word, names in server.tools.items():
         label, role = words.files.TOOL_WORDS[word]
         yield value(label, foreign_text(", ".join(names), role))
-    for warning in words.files.server_remarks(
-        runs="run" in server.tools,
-        has_hosts=bool(hosts),
-        has_secrets=bool(server.secrets),
-        in_arguments="${secret." in server.program,
-        is_rehearsed=server.is_rehearsed,
-        is_remote=server.is_remote,
-    ):
+    for warning in words.files.server_remarks(server, has_hosts=bool(hosts)):
         yield value("", _remark(warning))
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
+from aileron_core.console_port.file_views import ServerView
+
 FILE_EFFECT: Final = "FILE"
 FILE_SECTION: Final = "THE FILE"
 PROBLEM_TITLE: Final = "A file has a problem"
@@ -274,27 +276,19 @@ SHOWN_ARGUMENT: Final = (
 )
 
 
-def server_remarks(
-    *,
-    runs: bool,
-    has_hosts: bool,
-    has_secrets: bool,
-    in_arguments: bool,
-    is_rehearsed: bool,
-    is_remote: bool,
-) -> Iterator[str]:
+def server_remarks(server: ServerView, *, has_hosts: bool) -> Iterator[str]:
     """Yield what a person should know of an MCP server before they accept it."""
-    if runs:
+    if runs := "run" in server.tools:
         yield "That a tool only reads is its author's claim. A tool that runs unasked cannot write the listed files."
     if runs and has_hosts:
         yield "Aileron does not check what it sends to its hosts. That such a tool only reads is the server's claim."
-    if has_secrets:
+    if server.secrets:
         yield "The server itself holds the secrets, and can send them to its hosts."
-    if in_arguments:
+    if "${secret." in server.program:
         yield SHOWN_ARGUMENT
-    if is_rehearsed:
+    if server.is_rehearsed:
         yield "Its changes are rehearsed and shown before you decide."
-    if is_remote:
+    if server.is_remote:
         yield "It runs elsewhere: what it does behind these descriptions can change, and nobody here sees it."
-    shared = "session there" if is_remote else "process"
+    shared = "session there" if server.is_remote else "process"
     yield f"All sessions share one {shared}, so one may see what another left in its memory."

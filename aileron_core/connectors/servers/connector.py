@@ -33,6 +33,8 @@ class ServerConnector:
             not in the store any more.
     """
 
+    account = ""
+    consented_account: JsonObject | None = None
     prepared = True
 
     def __init__(
@@ -42,14 +44,11 @@ class ServerConnector:
         definitions: tuple[ToolDefinition, ...],
         servers: ServerProcesses,
         *,
-        account: str = "",
-        consented_account: JsonObject | None = None,
         check: Callable[[], None] | None = None,
     ) -> None:
         assert manifest.server is not None
         self.identity, self.manifest, self.definitions = identity, manifest, definitions
         self.table: ServerTable = manifest.server
-        self.account, self.consented_account = account, consented_account
         self._servers, self._check = servers, check
 
     @property
