@@ -29,7 +29,7 @@ from aileron_core.connectors.builtin.worker_process import START_SECONDS, ToolWo
 from aileron_core.connectors.protocol import CallOptions, Connector, OpResult, WrappedConnector
 from aileron_core.connectors.servers.box import NAMES, BoxContents, BoxedServers, open_box
 from aileron_core.connectors.servers.call import ServerCall
-from aileron_core.connectors.servers.client import INITIALIZE, META, Reply, ServerFault
+from aileron_core.connectors.servers.client import INITIALIZE, META, Reply
 from aileron_core.connectors.servers.definitions import (
     BadListing,
     ToolDefinition,
@@ -420,8 +420,7 @@ class RehearsingConnector(WrappedConnector):
             code=members.get("code", 0),
             message=str(members.get("message", "")),
         )
-        with contextlib.suppress(ServerFault):  # the call says so too
-            call.answered(reply)
+        call.answered(reply)
         return call.done.result()
 
     async def _look(self, op: str, args: JsonObject, why: str, how: CallOptions) -> OpResult:

@@ -66,7 +66,7 @@ class _Answer:
     """Finds the answer to the request *id_* in what a POST is answered with: a JSON text, or events.
 
     Args:
-        expected: bytes that need not be read, with what they say.
+        known: what it is where its bytes are the same.
         asked: takes the answer to each request of the server's own.
     """
 
@@ -74,10 +74,11 @@ class _Answer:
         self,
         id_: int,
         scrubber: Scrubber,
-        expected: tuple[bytes, Reply] | None,
+        known: Reply | None,
         asked: Callable[[JsonObject], None],
     ) -> None:
-        self._id, self._scrubber, self._expected, self._asked = id_, scrubber, expected, asked
+        self._id, self._scrubber, self._asked = id_, scrubber, asked
+        self._known, self._expected = known, known and known.line_with(id_)
         self._count = 0
         self._line: list[bytes] = []
         self._data: list[bytes] = []
@@ -98,8 +99,8 @@ class _Answer:
 
     def read(self, data: bytes) -> None:
         data = self._scrubber.scrub(data)
-        if self._expected is not None and data == self._expected[0]:
-            self.reply = self._expected[1]
+        if data == self._expected:
+            self.reply = self._known
             return
         message: Any = None
         with suppress(ValueError, RecursionError):
@@ -191,9 +192,7 @@ class HttpClient(McpClient):
         call: ServerCall | None = None,
     ) -> Reply:
         id_ = next(self._ids)
-        same = known and known.line_with(id_)
-        expected = None if known is None or same is None else (same, known)
-        answer = _Answer(id_, self._scrubber, expected, self._reply)
+        answer = _Answer(id_, self._scrubber, known, self._reply)
         if self.era == NEW_ERA:
             headers = {"Mcp-Method": method, **(headers or {})}
         body = self._asked(id_, method, params)
