@@ -28,7 +28,7 @@ from aileron_core.connectors.servers.definitions import definitions_bytes, from_
 from aileron_core.connectors.servers.process import ServerProcesses
 from aileron_core.connectors.servers.propose import manifest_bytes
 from aileron_core.connectors.servers.rehearsal import Rehearsals, RehearsingConnector
-from aileron_core.connectors.servers.table import VERSION, ServerTable
+from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_tui.cli.runtime import TURN_SECONDS
 from bench.support import Aims, amount, core_loop, milliseconds
@@ -106,7 +106,7 @@ class _Bench:
     @contextmanager
     def connector(self) -> Generator[ServerConnector]:
         """Yield the server in its box, as the gate calls it."""
-        tools, manifest = from_listing(_TOOLS), manifest_bytes("e", VERSION, self.table)
+        tools, manifest = from_listing(_TOOLS), manifest_bytes("e", self.table)
         store = ConnectorStore(self.home)
         installed = store.install_server(definitions_bytes(tools), manifest)
         time.sleep(SETTLED)

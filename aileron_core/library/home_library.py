@@ -22,7 +22,7 @@ from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.read_names import acceptance_name, unchecked_op
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.servers.definitions import ToolDefinition, definitions_bytes
-from aileron_core.connectors.servers.table import VERSION, server_name
+from aileron_core.connectors.servers.table import server_name
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector, availability_problems
 from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView
 from aileron_core.devices import CONSOLE, Hand
@@ -729,4 +729,4 @@ def _install_listed(
     if (old.program, old.tree) == (table.program, table.tree):
         name = server_name(whose.fqn)
         listed = relisted(name, table, tools)
-        store.install_server(definitions_bytes(tools), manifest_bytes(name, VERSION, listed))
+        store.install_server(definitions_bytes(tools), manifest_bytes(name, listed))

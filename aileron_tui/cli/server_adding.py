@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import digits
 from typing import Any
@@ -13,11 +13,10 @@ import click
 
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.adding import drafted, installed, proposed
-from aileron_core.connectors.servers.definitions import definitions_bytes
 from aileron_core.connectors.servers.packages import package_request
 from aileron_core.connectors.servers.propose import manifest_bytes, reads_for_previews
 from aileron_core.connectors.servers.started import StartServer
-from aileron_core.connectors.servers.table import VERSION, ServerTable
+from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.console_port.account_intents import BindAccount, named_values
 from aileron_core.console_port.account_views import AccountChanged
 from aileron_core.credentials.accounts import find_user
@@ -78,9 +77,12 @@ def add_server(
         if source:
             if any(options.values()) and len(words) != 1:
                 raise InvalidRequest("Name the one server that these options are for.")
-            return _Import(
-                context, source, draft, start, given_passphrase(passphrase), yes=yes
-            ).run(words)
+            close_memory()
+            requests = PassphraseRequests(context, given_passphrase(passphrase))
+            importing = _Import(
+                context=context, source=source, draft=draft, start=start, requests=requests, yes=yes
+            )
+            return importing.run(words)
         if len(words) < 2:
             raise InvalidRequest("Give a NAME, then the server's URL, or -- and its command.")
         name, *run = words
@@ -128,8 +130,7 @@ def _add(
     try:
         table = installed(home.path, table, context.say)
         tools = list_now(context, name, table, start, make_outgoing)
-        manifest = manifest_bytes(name, VERSION, proposed(name, table, tools))
-        return put_server(home, name, definitions_bytes(tools), manifest)
+        return put_server(home, name, tools, manifest_bytes(name, proposed(name, table, tools)))
     except BaseException:
         collect_packages(home)
         raise
@@ -172,33 +173,24 @@ def _say_added(context: CommandContext, server: HomeServer, draft: ServerTable) 
     say_waits(context, server)
 
 
+@dataclass(slots=True, kw_only=True)
 class _Import:
     """Adds the servers of an agent's settings, each after a word of the person's. The settings stay as they are."""
 
-    def __init__(
-        self,
-        context: CommandContext,
-        source: str,
-        draft: ServerTable,
-        start: StartServer,
-        passphrase: Secret | None,
-        *,
-        yes: bool,
-    ) -> None:
-        close_memory()
-        self._context = context
-        self._source = source
-        self._draft = draft
-        self._start = start
-        self._requests = PassphraseRequests(context, passphrase)
-        self._yes = yes
-        self._items: list[dict[str, Any]] = []
+    context: CommandContext
+    source: str
+    draft: ServerTable
+    """What the options say of it."""
+    start: StartServer
+    requests: PassphraseRequests
+    yes: bool
+    _items: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def run(self, names: Sequence[str]) -> int:
         """Add those of *names*, or all; return 1 if one of them could not be taken."""
-        found = agent_servers(self._source, Path.home(), Path.cwd(), os.environ)
+        found = agent_servers(self.source, Path.home(), Path.cwd(), os.environ)
         known = {each.name for each in found}
-        if found and not self._yes and (self._context.json or not has_terminal()):
+        if found and not self.yes and (self.context.json or not has_terminal()):
             raise CliError(EXIT.USAGE, "There is nobody to ask. Give --yes.")
         for name in names:
             if name not in known:
@@ -209,14 +201,14 @@ class _Import:
                     self._take(each)
                 except AileronError as error:
                     self._refuse(each, error.message)
-        self._context.show({"items": self._items})
+        self.context.show({"items": self._items})
         if not found:
-            self._context.say("There are no MCP servers in these settings.")
+            self.context.say("There are no MCP servers in these settings.")
         return EXIT.FAILED if any(each["reason"] for each in self._items) else EXIT.DONE
 
     def _refuse(self, each: AgentServer, reason: str) -> None:
         self._note(each, None, reason)
-        self._context.say(
+        self.context.say(
             f"✗ {escape(each.name)} ({escape(each.file)}) was not added: {escape(reason)}",
             fg="yellow",
         )
@@ -233,27 +225,27 @@ class _Import:
         if each.command:
             package_request(each.command)  # raises for what is never started
         name = re.sub(r"[^a-z0-9]", "", each.name.lower()).lstrip(digits)[:_LONGEST_NAME]
-        say = self._context.say
+        say = self.context.say
         say(f"{escape(each.name)}  ({escape(each.file)})")
         say(f"    {escape(each.url or shlex.join(each.command))}")
         if each.secrets:
             say(f"    not in its manifest: the values of {escape(', '.join(each.secrets))}")
-        known = home_servers(Home(self._context.home)).get(name)
+        known = home_servers(Home(self.context.home)).get(name)
         there = known and (known.table.run, known.table.url)
         if known is None or there != (each.command, each.url):
             if not self._agreed(f"Add it as {name}?"):
                 return
             draft = replace(
-                self._draft,
+                self.draft,
                 run=each.command,
                 hosts=self._hosts(each),
-                env={**each.env, **self._draft.env},
-                secrets=tuple(dict.fromkeys((*each.secrets, *self._draft.secrets))),
+                env={**each.env, **self.draft.env},
+                secrets=tuple(dict.fromkeys((*each.secrets, *self.draft.secrets))),
             )
             if each.url:
                 draft = ServerTable(url=each.url)
-            known = _add(self._context, name, draft, self._start)
-            _say_added(self._context, known, draft)
+            known = _add(self.context, name, draft, self.start)
+            _say_added(self.context, known, draft)
             secret = ", with its secrets" if each.secrets else ""
             say(
                 f"{escape(each.file)} still has its own copy{secret}. Remove it once this one works."
@@ -264,9 +256,9 @@ class _Import:
 
     def _hosts(self, each: AgentServer) -> tuple[str, ...]:
         """Return the hosts of a server: a secret is given to none that could send it anywhere."""
-        if self._draft.hosts or not each.secrets:
-            return self._draft.hosts
-        if self._yes:
+        if self.draft.hosts or not each.secrets:
+            return self.draft.hosts
+        if self.yes:
             raise InvalidRequest(
                 "It has a secret, so list its hosts: name it, and give --host HOST:PORT."
             )
@@ -275,16 +267,16 @@ class _Import:
         )
 
     def _agreed(self, question: str) -> bool:
-        return self._yes or click.confirm(question, default=False)
+        return self.yes or click.confirm(question, default=False)
 
     def _bind(self, server: HomeServer, secrets: Mapping[str, str | None]) -> None:
         """Put the values of *secrets* into the vault, as an account of the accepted *server*, after a word."""
         values = {name: value for name, value in secrets.items() if value is not None}
-        say, home = self._context.say, Home(self._context.home)
+        say, home = self.context.say, Home(self.context.home)
         if values.keys() != {*server.table.secrets}:
             return  # some are kept elsewhere: `say_waits` has said who asks for them
         if not server.is_accepted:
-            if self._yes:
+            if self.yes:
                 say(
                     "Its values were not taken: accept it in the console, then run this command again."
                 )
@@ -295,15 +287,15 @@ class _Import:
         if not find_server(home, server.name).is_accepted:
             say("It is not accepted yet, so nothing was taken. Run this command again once it is.")
             return
-        need_console(self._context, "server add --from")
+        need_console(self.context, "server add --from")
         user = find_user(accepted_connectors(home), server.name)
         if any(each.name == binding_name(user, _IDENTITY) for each in stored_bindings(home.path)):
             say("It has an account already, which stays as it is.")
             return
-        self._requests.prepare()
+        self.requests.prepare()
         secret = named_values({name: Secret(value) for name, value in values.items()})
         asked = BindAccount(
             connector_hash=user.identity.hash, identity=_IDENTITY, account="", secret=secret
         )
-        self._requests.ask(asked, AccountChanged)
+        self.requests.ask(asked, AccountChanged)
         say(f"✓ They are in the vault, for {server.name} alone.", fg="green")

@@ -19,7 +19,7 @@ from aileron_core.connectors.servers.definitions import ToolDefinition, definiti
 from aileron_core.connectors.servers.process import list_tools
 from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, relisted
 from aileron_core.connectors.servers.started import StartServer
-from aileron_core.connectors.servers.table import PREFIX, VERSION, ServerTable, Word
+from aileron_core.connectors.servers.table import PREFIX, ServerTable, Word
 from aileron_core.connectors.servers.trees import collect, verify_tree
 from aileron_core.connectors.store import (
     DEFINITIONS_FILE,
@@ -105,7 +105,9 @@ def find_server(home: Home, name: str) -> HomeServer:
     return known[name]
 
 
-def put_server(home: Home, name: str, tools: bytes, manifest: bytes) -> HomeServer:
+def put_server(
+    home: Home, name: str, tools: Sequence[ToolDefinition], manifest: bytes
+) -> HomeServer:
     """Install what is to become of the server *name*, in place of what nobody accepted of it.
 
     Raises:
@@ -118,7 +120,7 @@ def put_server(home: Home, name: str, tools: bytes, manifest: bytes) -> HomeServ
     if parsed.server is not None and parsed.server.program:
         require_outside_projects(name, parsed.server)
     store = ConnectorStore(home.path)
-    store.install_server(tools, manifest, origin=name)
+    store.install_server(definitions_bytes(tools), manifest, origin=name)
     usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
     for each in store.superseded(store.list(), usable):
         remove_file(home, "connector", each)
@@ -363,7 +365,7 @@ def edit_server(
     try:
         if tools or rehearse is not None or any(more.values()):
             table = _with_options(server, tools, rehearse, more)
-            changed = _put_text(home, server, manifest_bytes(name, VERSION, table).decode())
+            changed = put_server(home, name, server.connector.tools, manifest_bytes(name, table))
         else:
             changed = _edited(context, home, server)
     except FileProblems as error:
@@ -435,15 +437,11 @@ def _edited(context: CommandContext, home: Home, server: HomeServer) -> HomeServ
     while True:
         text = click.edit(text, extension=".toml") or text
         try:
-            return _put_text(home, server, text)
+            return put_server(home, server.name, server.connector.tools, text.encode())
         except FileProblems as error:
             report_error(context, error)
             if not click.confirm("Edit it again?", default=True):
                 raise CliError(EXIT.USAGE, "Nothing was changed.") from None
-
-
-def _put_text(home: Home, server: HomeServer, text: str) -> HomeServer:
-    return put_server(home, server.name, definitions_bytes(server.connector.tools), text.encode())
 
 
 def update_server(
@@ -463,7 +461,7 @@ def update_server(
         context.show({**body, "differences": []})
         context.say(f"{name} is as it was installed: the same version, the same tools.")
         return EXIT.DONE
-    changed = put_server(home, name, definitions_bytes(tools), manifest_bytes(name, VERSION, whole))
+    changed = put_server(home, name, tools, manifest_bytes(name, whole))
     changes = compare_connectors(server.connector, changed.connector)
     context.show({**body, "differences": [to_json(each) for each in changes]})
     for each in changes:

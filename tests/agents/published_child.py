@@ -184,7 +184,7 @@ async def _through_the_gate(home: Path, boxes: BoxedServers, name: str, each: Pu
 async def _elsewhere(boxes: BoxedServers, table: ServerTable, each: Published) -> Json:
     """Read the thing with a server that may reach another host alone."""
     table = replace(table, hosts=("api.example:443",), secrets=(), previews={})
-    text = manifest_bytes("other", VERSION, table)
+    text = manifest_bytes("other", table)
     tools = await asyncio.to_thread(listed, "other", table, boxes)
     identity = ConnectorIdentity(fqn="mcp://local/other", version=VERSION, hash=table.tree)
     servers = ServerProcesses(boxes)
@@ -218,9 +218,7 @@ async def main(folder: Path, name: str) -> Json:
         return {"tools": [tool.name for tool in tools]}
     words = {**propose_words(name, tools), each.read: "run"}
     table = replace(table, tools=words, previews=propose_previews(tools, words))
-    ConnectorStore(home).install_server(
-        definitions_bytes(tools), manifest_bytes(name, VERSION, table)
-    )
+    ConnectorStore(home).install_server(definitions_bytes(tools), manifest_bytes(name, table))
     with tls_service(folder, each.host) as service:
         json_ = {"Content-Type": "application/json"}
         service.answer = lambda asked: Reply(body=each.answer(asked), headers=json_)

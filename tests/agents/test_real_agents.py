@@ -15,7 +15,7 @@ import pytest
 from aileron_core.connectors.servers.definitions import definitions_bytes
 from aileron_core.connectors.servers.process import list_tools
 from aileron_core.connectors.servers.propose import manifest_bytes, propose_words
-from aileron_core.connectors.servers.table import VERSION, ServerTable
+from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.launch.agents import AGENTS as LAUNCHED
 from tests.agents.agents_bench import Bench, ScriptedLlm, sends_a_draft, workbench
@@ -140,7 +140,7 @@ def test_an_agents_edit_by_a_persons_own_server_is_rehearsed_and_committed(
         )
         tools = list_tools(UnboxedServers(), "fs", table)
         whole = replace(table, tools=propose_words("fs", tools))
-        manifest = manifest_bytes("fs", VERSION, whole)
+        manifest = manifest_bytes("fs", whole)
         ConnectorStore(home).install_server(definitions_bytes(tools), manifest)
 
     def edits_it(conversation: Conversation) -> Say | CallTool:

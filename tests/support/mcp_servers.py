@@ -22,7 +22,7 @@ from aileron_core.connectors.servers.definitions import definitions_bytes, from_
 from aileron_core.connectors.servers.process import ServerProcesses
 from aileron_core.connectors.servers.propose import manifest_bytes
 from aileron_core.connectors.servers.started import Mode
-from aileron_core.connectors.servers.table import VERSION, ServerTable, Word
+from aileron_core.connectors.servers.table import ServerTable, Word
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 
 _PROGRAM = '''
@@ -211,5 +211,5 @@ def connector(
 
 def install(home: Path, table: ServerTable, tools: Sequence[Json] = TOOLS) -> InstalledConnector:
     """Install the server `small` in *home* as one that lists *tools*; nobody has accepted it."""
-    manifest = manifest_bytes("small", VERSION, table)
+    manifest = manifest_bytes("small", table)
     return ConnectorStore(home).install_server(definitions_bytes(from_listing(tools)), manifest)

@@ -15,7 +15,7 @@ from aileron_core.connectors.servers.propose import (
     propose_previews,
     propose_words,
 )
-from aileron_core.connectors.servers.table import VERSION, ServerTable
+from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.containment.programs import SYSTEM_FOLDERS
 from aileron_core.errors import FileProblems, NotFound, Problem
 
@@ -52,7 +52,7 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
     # Before anything is looked for: the program is known later.
     checked = draft if draft.url else replace(draft, program=("/", *draft.run[1:]), rehearse=False)
     try:
-        table = parse_manifest(manifest_bytes(name, VERSION, checked), name).server
+        table = parse_manifest(manifest_bytes(name, checked), name).server
     except FileProblems as error:
         raise FileProblems([*problems, *error.problems]) from None
     if problems:

@@ -10,6 +10,7 @@ from aileron_core.actions.model import Preview
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.table import (
     PREFIX,
+    VERSION,
     ServerTable,
     Word,
     clashes,
@@ -98,7 +99,7 @@ def _shared(read: ToolDefinition, tool: ToolDefinition) -> Iterator[str]:
             yield name
 
 
-def manifest_bytes(name: str, version: str, table: ServerTable) -> bytes:
+def manifest_bytes(name: str, table: ServerTable) -> bytes:
     """Return the manifest of the server *name*: `parse_manifest` reads back an equal *table*."""
     import tomlkit
 
@@ -124,7 +125,7 @@ def manifest_bytes(name: str, version: str, table: ServerTable) -> bytes:
         server["actions"] = {
             tool: {"preview": _directive(preview)} for tool, preview in table.previews.items()
         }
-    document: dict[str, Any] = {"connector": {"name": f"{PREFIX}{name}", "version": version}}
+    document: dict[str, Any] = {"connector": {"name": f"{PREFIX}{name}", "version": VERSION}}
     if (key := table.credential) is not None:
         parts = {"kind": key.kind, "header": key.header, "format": key.format}
         document["capabilities"] = {"credential": parts}

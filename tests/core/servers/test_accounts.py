@@ -12,7 +12,6 @@ from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.definitions import definitions_bytes, from_listing
 from aileron_core.connectors.servers.process import ServerKey
 from aileron_core.connectors.servers.propose import manifest_bytes
-from aileron_core.connectors.servers.table import VERSION
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.account_intents import BindAccount, named_values
 from aileron_core.console_port.view_models import ApprovalView
@@ -44,7 +43,7 @@ async def core(tmp_path: Path, unboxed: UnboxedServers) -> AsyncIterator[Core]:
     words = (*program(tmp_path, TELLING), "--key=${secret.KEY}")
     made = table(tmp_path, TELLING, secrets=("TOKEN", "KEY"), hosts=("api.example:443",))
     tools = from_listing({"name": each, "inputSchema": {"type": "object"}} for each in TOOLS)
-    manifest = manifest_bytes("small", VERSION, replace(made, program=words))
+    manifest = manifest_bytes("small", replace(made, program=words))
     ConnectorStore(home).install_server(definitions_bytes(tools), manifest)
     async with Core.open(home, start_server=unboxed) as core:
         yield core

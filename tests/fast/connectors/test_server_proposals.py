@@ -204,7 +204,7 @@ _TABLES = st.builds(
 @given(_TABLES)
 def test_any_table_is_read_back_from_its_manifest(table: ServerTable) -> None:
     """Names, arguments and words are a stranger's: no character of them ends a string or a key."""
-    read = parse_manifest(manifest_bytes("fs", VERSION, table), "manifest.toml")
+    read = parse_manifest(manifest_bytes("fs", table), "manifest.toml")
     assert (read.name, read.version, read.server) == ("mcp://local/fs", VERSION, table)
 
 
@@ -218,15 +218,15 @@ def test_the_manifest_of_a_package_names_its_tree_and_secrets() -> None:
         secrets=("KEY",),
         tools={"a": "ask"},
     )
-    assert parse_manifest(manifest_bytes("y", VERSION, table), "m").server == table
+    assert parse_manifest(manifest_bytes("y", table), "m").server == table
     remote = ServerTable(
         url="https://a.example/mcp",
         credential=CredentialRequirement(kind="api_key", header="X-Key", format="{key}"),
         hosts=("a.example:443",),
     )
-    assert parse_manifest(manifest_bytes("z", VERSION, remote), "m").server == remote
+    assert parse_manifest(manifest_bytes("z", remote), "m").server == remote
     rehearsed = ServerTable(run=("a",), program=("/a",), files_write=("/b",), rehearse=True)
-    assert parse_manifest(manifest_bytes("r", VERSION, rehearsed), "m").server == rehearsed
+    assert parse_manifest(manifest_bytes("r", rehearsed), "m").server == rehearsed
 
 
 REMOTE = '[connector]\nname = "mcp://local/a"\nversion = "1.0.0"\n'
