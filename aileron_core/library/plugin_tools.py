@@ -10,9 +10,8 @@ from aileron_core.actions.interpolate import whole_argument
 from aileron_core.actions.model import (
     BUILT_IN_TOOLS,
     Action,
-    Approval,
-    ConnectorRequirement,
     Step,
+    action_of_op,
     is_builtin,
     op_tool_name,
 )
@@ -57,33 +56,14 @@ def op_action(name: str, connector: InstalledConnector, actions: Iterable[Action
         if schema is not None
         else f"Calls the op {op} of the connector {plugin}, which does not say what it takes: an object of any arguments."
     )
-    action = Action(
-        name=name,
-        tool=op_tool_name(name),
-        version=whose.version,
-        source=whose.ref,
-        requires=(
-            ConnectorRequirement(
-                fqn=whose.fqn, version=whose.version, hash=whose.hash, capabilities=(op,)
-            ),
-        ),
+    covered = canonical({"name": name, "connector": whose.ref, "hash": whose.hash, "asked": asked})
+    return replace(
+        action_of_op(name, whose, op, asks=asked, takes_any=schema is None),
         intent=body,
         inputs=schema.inputs if schema is not None else (),
-        steps=(
-            Step(
-                id=op,
-                connector=whose.fqn,
-                op=op,
-                idempotent=not asked,
-                takes_any=schema is None,
-            ),
-        ),
-        approval=Approval(required=asked, effect=None if asked else "read"),
         body=body,
-        file=name,
+        sha256=sha256_hex(covered),
     )
-    covered = canonical({"name": name, "connector": whose.ref, "hash": whose.hash, "asked": asked})
-    return replace(action, sha256=sha256_hex(covered))
 
 
 def _allows(action: Action, op: str, hash_: str, schema: OpSchema) -> bool:

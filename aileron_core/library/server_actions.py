@@ -4,23 +4,21 @@ An argument is checked for being there and for its plain type; no pattern and no
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from aileron_core.actions.model import (
     ANY,
     INPUT_TYPES,
     Action,
     ActionLimits,
-    Approval,
-    ConnectorRequirement,
     Input,
-    Step,
+    action_of_op,
 )
 from aileron_core.canonical import canonical, sha256_hex
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.table import (
     rehearsal_preview,
     server_name,
-    server_tool_name,
     shown_preview,
 )
 from aileron_core.connectors.store import InstalledConnector
@@ -42,35 +40,15 @@ def server_actions(connector: InstalledConnector) -> Iterator[Action]:
             preview = rehearsal_preview(tool, preview)
         elif preview is not None:
             preview = shown_preview(tool, preview)
-        yield Action(
-            name=f"{name}.{tool.name}",
-            tool=server_tool_name(name, tool.name),
-            version=whose.version,
-            source=whose.ref,
-            requires=(
-                ConnectorRequirement(
-                    fqn=whose.fqn,
-                    version=whose.version,
-                    hash=whose.hash,
-                    capabilities=(tool.name,),
-                ),
-            ),
+        takes_any = tool.input_schema.get("additionalProperties") is not False
+        action = action_of_op(
+            f"{name}.{tool.name}", whose, tool.name, asks=asks, takes_any=takes_any
+        )
+        yield replace(
+            action,
             intent=tool.title or tool.name,
             inputs=tuple(_inputs(tool)),
-            steps=(
-                Step(
-                    id=tool.name,
-                    connector=whose.fqn,
-                    op=tool.name,
-                    idempotent=not asks,
-                    takes_any=tool.input_schema.get("additionalProperties") is not False,
-                ),
-            ),
-            approval=Approval(
-                required=asks,
-                effect=None if asks else "read",
-                preview=preview,
-            ),
+            approval=replace(action.approval, preview=preview),
             limits=ActionLimits(wall_seconds=_WALL_SECONDS),
             body=tool.description,
             sha256=sha256_hex(
