@@ -2,9 +2,9 @@
 
 import functools
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from aileron_core import __version__
 from aileron_core.actions.model import ConnectorIdentity
@@ -27,7 +27,7 @@ from aileron_core.connectors.builtin.results import (
     place_preview,
 )
 from aileron_core.connectors.builtin.worker import NEEDED
-from aileron_core.connectors.protocol import Credential, CredentialRequirement, Limits, OpResult
+from aileron_core.connectors.protocol import CallOptions, CredentialRequirement, OpResult
 from aileron_core.connectors.stop_request import StopRequest, stopped_by_person
 from aileron_core.containment.module_copies import compiled, modules_of, source_of
 from aileron_core.errors import (
@@ -123,19 +123,9 @@ class BuiltinConnector:
     async def prepare(self, *, background: bool = False) -> None:
         pass
 
-    async def call(
-        self,
-        op: str,
-        args: JsonObject,
-        *,
-        limits: Limits,
-        read_only: bool = False,
-        accepted_reads: Collection[str] = (),
-        credential: Credential | None = None,
-        on_request: Callable[[], None] | None = None,
-        stop: StopRequest | None = None,
-    ) -> OpResult:
-        if read_only and op in _CHANGES:
+    async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
+        stop = how.get("stop")
+        if how.get("read_only") and op in _CHANGES:
             refused = Forbidden(f"A preview may not use {op}, which changes files.")
             return OpResult(failure=refused.to_failure())
         try:

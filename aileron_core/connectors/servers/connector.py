@@ -1,14 +1,14 @@
 """A person's MCP server as a `Connector`: its ops are its tools, each used by the word that the person gave it."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Unpack
 
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.protocol import Credential, CredentialRequirement, Limits, OpResult
+from aileron_core.connectors.protocol import CallOptions, CredentialRequirement, Limits, OpResult
 from aileron_core.connectors.servers.call import ServerCall
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.process import ServerKey, ServerProcesses
@@ -65,18 +65,7 @@ class ServerConnector:
     async def prepare(self, *, background: bool = False) -> None:
         pass  # it is started at its first call
 
-    async def call(
-        self,
-        op: str,
-        args: JsonObject,
-        *,
-        limits: Limits,
-        read_only: bool = False,
-        accepted_reads: Collection[str] = (),
-        credential: Credential | None = None,
-        on_request: Callable[[], None] | None = None,
-        stop: StopRequest | None = None,
-    ) -> OpResult:
+    async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
         """Call the tool *op* once; see `protocol.Connector.call`.
 
         A preview's output has `json` (what is structured, or a text that parses), `text`, and `data`, which
@@ -84,21 +73,22 @@ class ServerConnector:
         `structuredContent`, as the server sent them. The wall-clock limit
         starts once the server can be called.
         """
+        read_only = how.get("read_only", False)
         if (refusal := self._refusal(op, read_only=read_only)) is not None:
             return OpResult(failure=refusal.to_failure())
-        stop = stop or StopRequest()
+        stop = how.get("stop") or StopRequest()
         call = ServerCall(
             server=self._name,
             tool=op,
             args=args,
             is_gated=self.table.word(op) == "ask",
             is_look=read_only,
-            credential=credential,
+            credential=how.get("credential"),
             check=self._check,
-            on_request=on_request,
+            on_request=how.get("on_request"),
         )
         try:
-            return await self._made(call, self._key(call, credential), limits, stop)
+            return await self._made(call, self._key(call), how["limits"], stop)
         except StopRequested:
             return OpResult(failure=stopped_by_person().to_failure())
         except AileronError as error:
@@ -118,7 +108,8 @@ class ServerConnector:
             details={"requested": op, "word": word},
         )
 
-    def _key(self, call: ServerCall, credential: Credential | None) -> ServerKey:
+    def _key(self, call: ServerCall) -> ServerKey:
+        credential = call.credential
         secrets: Mapping[str, str] = {} if credential is None else credential.environment()
         if missing := [each for each in self.table.secrets if each not in secrets]:
             raise BindingRequired(
