@@ -16,7 +16,7 @@ from pathlib import Path
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver
 from aileron_core.connectors.network.host_network import HostNetwork
 from aileron_core.connectors.network.host_resolver import HostList
-from aileron_core.connectors.servers.started import Mode, Started
+from aileron_core.connectors.servers.started import Mode, Started, close_pipes
 from aileron_core.connectors.servers.table import TREE, ServerTable
 from aileron_core.console_port.view_models import RefusedHost
 from aileron_core.containment.bubblewrap import process_mounts, protected_paths, system_mounts
@@ -136,7 +136,7 @@ class BoxedServers:
             started.open(box.checked)
         except BaseException:
             started.stop()
-            started.close()
+            close_pipes(started.process)
             raise
         return started
 
@@ -350,11 +350,6 @@ class _Boxed:
                 yield from (f"In {project}: {each}" for each in session.finish())
             except OSError as error:
                 yield f"{project} cannot be looked at ({error.strerror}). Check it for new files."
-
-    def close(self) -> None:
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
 
     def _said(self) -> str:
         """Return what bubblewrap printed."""

@@ -28,7 +28,7 @@ from aileron_core.connectors.servers.definitions import (
     ToolDefinition,
     from_listing,
 )
-from aileron_core.connectors.servers.started import Mode, Started, StartServer
+from aileron_core.connectors.servers.started import Mode, Started, StartServer, close_pipes
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.errors import (
     AileronError,
@@ -300,9 +300,7 @@ class ServerProcess:
         os.close(self._woken)
         self.log.close()
         if started is not None:
-            for each in (started.process.stdin, started.process.stdout, started.process.stderr):
-                if each is not None:
-                    each.close()
+            close_pipes(started.process)
 
     def _list(self, client: StdioClient, deadline: float | None = None) -> None:
         self.pins.compare(client.list_tools(deadline or self._clock.monotonic() + LIST_SECONDS))

@@ -27,6 +27,12 @@ class Started(Protocol):
         ...
 
 
+def close_pipes(process: "subprocess.Popen[bytes]") -> None:
+    for each in (process.stdin, process.stdout, process.stderr):
+        if each is not None:
+            each.close()
+
+
 class StartServer(Protocol):
     """Starts servers. Called on the thread that lives as long as the server: its end is the server's."""
 

@@ -2,16 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.protocol import Credential, CredentialRequirement, Limits, OpResult
+from aileron_core.connectors.protocol import CallOptions, CredentialRequirement, OpResult
 from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
@@ -40,34 +40,23 @@ class WasmConnector:
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
         return self.manifest.hosts_for(args)
 
-    async def call(
-        self,
-        op: str,
-        args: JsonObject,
-        *,
-        limits: Limits,
-        read_only: bool = False,
-        accepted_reads: Collection[str] = (),
-        credential: Credential | None = None,
-        on_request: Callable[[], None] | None = None,
-        stop: StopRequest | None = None,
-    ) -> OpResult:
+    async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
         """Run *op* once; see `protocol.Connector.call`.
 
         The wall-clock limit starts with the call; compiling a module for the first time does not
         count.
         """
         clock = self.engine.clock
-        began = clock.monotonic()
+        began, limits = clock.monotonic(), how["limits"]
         invocation = Invocation(
             manifest=self.manifest,
             op=op,
             hosts=self.hosts_for(args),
             limits=limits,
-            read_only=read_only,
-            accepted_reads=accepted_reads,
-            credential=credential,
-            on_request=on_request,
+            read_only=how.get("read_only", False),
+            accepted_reads=how.get("accepted_reads", ()),
+            credential=how.get("credential"),
+            on_request=how.get("on_request"),
             clock=clock,
             slots=self.engine.slots,
             ticker=self.engine.ticker,
@@ -75,7 +64,7 @@ class WasmConnector:
             secrets=lambda: _strings(args),
             stop_count_at_start=self.engine.stop_count,
         )
-        stop = stop or StopRequest()
+        stop = how.get("stop") or StopRequest()
         try:
             if stop.is_made or not self.prepared:
                 await stop.interrupt(self._compiled())
