@@ -112,10 +112,6 @@ class ConnectorRegistry:
             )
         return self._connector(installed)
 
-    async def installed(self) -> tuple[tuple[Connector, ...], tuple[Problem, ...]]:
-        connectors, problems = await self.scan()
-        return tuple(each for each, _ in connectors), problems
-
     async def scan(
         self,
     ) -> tuple[tuple[tuple[Connector, InstalledConnector], ...], tuple[Problem, ...]]:

@@ -54,10 +54,6 @@ _MADE_SECONDS, _END_SECONDS = 20.0, 10.0
 _STDERR_BYTES = 2000
 
 
-def no_report(name: str, host: str, problem: str) -> None:
-    """Take note of no refused host."""
-
-
 class BoxedServers:
     """Starts servers in boxes.
 
@@ -79,7 +75,7 @@ class BoxedServers:
         env: Mapping[str, str],
         *,
         tree: Callable[[str], Path],
-        refused: Callable[[str, str, str], None] = no_report,
+        refused: Callable[[str, str, str], None] = lambda name, host, problem: None,
         resolver: Resolver | None = None,
         guard: AddressGuard | None = None,
     ) -> None:

@@ -146,7 +146,6 @@ class McpClient(ABC):
     def __init__(self) -> None:
         self._ids = itertools.count(_FIRST_ID)
         self._pages: list[Reply] = []
-        self._meta: JsonObject | None = None
         self.era = ""
         self.is_stale = True
         """It said that its list of tools has changed, or has not been asked for it."""
@@ -167,8 +166,8 @@ class McpClient(ABC):
         """Return the answer to `tools/list`: *known* itself where its bytes are the same."""
 
     def _asked(self, id_: int, method: str, params: JsonObject) -> JsonObject:
-        if self._meta is not None:
-            params = {**params, "_meta": self._meta}
+        if self.era == NEW_ERA:
+            params = {**params, "_meta": META}
         return {"id": id_, "method": method, "params": params}
 
     def initialize(self, deadline: float) -> None:
@@ -185,7 +184,6 @@ class McpClient(ABC):
             self._notify("notifications/initialized", {})
             return
         self.era = NEW_ERA
-        self._meta = META
         found = self.request("server/discover", {}, deadline)
         versions = (found.result or {}).get("supportedVersions")
         if not isinstance(versions, list) or NEW_ERA not in versions:

@@ -182,8 +182,6 @@ class ServerProcess:
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         self._thread = threading.Thread(target=self._run, name=f"mcp server {name}", daemon=True)
-
-    def begin(self) -> None:
         self._thread.start()
 
     @property
@@ -445,7 +443,6 @@ class ServerProcesses:
             process = self._remote(key, table, pins) if table.url else self._boxed(key, table, pins)
             self._current[name, key.mode] = key, process
             self._alive.add(process)
-            process.begin()
             return process
 
     def _boxed(self, key: ServerKey, table: ServerTable, pins: PinnedTools) -> ServerProcess:
@@ -537,7 +534,6 @@ def list_tools(start: StartServer, name: str, table: ServerTable) -> tuple[ToolD
         on_end=lambda process, end: None,
         clock=SystemClock(),
     )
-    process.begin()
     try:
         error = process.ready.result()
         if isinstance(error, Unavailable) and process.log.last:

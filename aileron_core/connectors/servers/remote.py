@@ -157,7 +157,7 @@ class HttpClient(McpClient):
             if not self._has_session_ended:
                 raise
         self._session, self._has_session_ended, self._pages = "", False, []
-        self.era, self._meta = "", None
+        self.era = ""
         self.initialize(deadline)
         return super().list_tools(deadline)
 
@@ -328,9 +328,6 @@ class RemoteServer:
     @property
     def takes_calls(self) -> bool:
         return self._takes_calls
-
-    def begin(self) -> None:
-        pass
 
     def submit(self, call: ServerCall) -> bool:
         """Have *call* made; False where no more are taken. From any thread."""

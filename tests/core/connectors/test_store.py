@@ -207,8 +207,8 @@ async def test_an_installed_connector_is_found_by_all_three(
     )
     assert found.identity == installed.identity
     assert found.hosts == ("gmail.googleapis.com:443",)
-    listed, problems = await registry.installed()
-    assert [c.identity for c in listed] == [installed.identity]
+    listed, problems = await registry.scan()
+    assert [c.identity for c, _ in listed] == [installed.identity]
     assert problems == ()
 
 
