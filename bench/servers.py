@@ -113,10 +113,10 @@ class _Bench:
         servers = ServerProcesses(self.boxes)
         try:
             yield ServerConnector(
-                installed.identity,
-                installed.manifest,
-                installed.tools,
-                servers,
+                identity=installed.identity,
+                manifest=installed.manifest,
+                definitions=installed.tools,
+                servers=servers,
                 check=lambda: store.verify(installed.identity.hash),
             )
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from aileron_core.actions.model import Input
+from aileron_core.actions.model import ConnectorIdentity, Input
 from aileron_core.actions.positions import load_toml, locate, nearest
 from aileron_core.actions.problems import KeyProblem, key_text
 from aileron_core.canonical import JsonObject
@@ -80,6 +80,27 @@ class Manifest:
     @property
     def credential_kind(self) -> CredentialKind | None:
         return None if self.credential is None else self.credential.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ManifestConnector:
+    """A connector of the store, as far as its manifest says what it is; see `protocol.Connector`."""
+
+    identity: ConnectorIdentity
+    manifest: Manifest
+    account = ""
+    consented_account = None
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return self.manifest.hosts
+
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        return self.manifest.hosts_for(args)
+
+    @property
+    def credential_requirement(self) -> CredentialRequirement | None:
+        return self.manifest.credential
 
 
 def is_aws_region(text: str) -> bool:

@@ -137,10 +137,10 @@ class ConnectorRegistry:
             from aileron_core.connectors.servers.connector import ServerConnector
 
             return ServerConnector(
-                installed.identity,
-                installed.manifest,
-                installed.tools,
-                self.servers,
+                identity=installed.identity,
+                manifest=installed.manifest,
+                definitions=installed.tools,
+                servers=self.servers,
                 check=lambda: self._store.verify(installed.identity.hash),
             )
         from aileron_core.connectors.wasm.connector import WasmConnector

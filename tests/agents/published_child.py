@@ -188,7 +188,12 @@ async def _elsewhere(boxes: BoxedServers, table: ServerTable, each: Published) -
     tools = await asyncio.to_thread(listed, "other", table, boxes)
     identity = ConnectorIdentity(fqn="mcp://local/other", version=VERSION, hash=table.tree)
     servers = ServerProcesses(boxes)
-    made = ServerConnector(identity, parse_manifest(text, "other"), tools, servers)
+    made = ServerConnector(
+        identity=identity,
+        manifest=parse_manifest(text, "other"),
+        definitions=tools,
+        servers=servers,
+    )
     called = await made.call(each.read, {**(each.thing or {})}, limits=Limits())
     await asyncio.to_thread(servers.close)
     return {"failed": called.failure is not None, "reached": called.hosts_asked}

@@ -206,7 +206,9 @@ def connector(
         server=table,
         credential=needs if table.secrets else None,
     )
-    return ServerConnector(IDENTITY, manifest, from_listing(tools), servers)
+    return ServerConnector(
+        identity=IDENTITY, manifest=manifest, definitions=from_listing(tools), servers=servers
+    )
 
 
 def install(home: Path, table: ServerTable, tools: Sequence[Json] = TOOLS) -> InstalledConnector:

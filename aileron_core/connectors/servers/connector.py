@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Unpack
 
-from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import JsonObject
-from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.protocol import CallOptions, CredentialRequirement, Limits, OpResult
+from aileron_core.connectors.manifest import ManifestConnector
+from aileron_core.connectors.protocol import CallOptions, Limits, OpResult
 from aileron_core.connectors.servers.call import ServerCall
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.process import ServerKey, ServerProcesses
@@ -24,7 +24,8 @@ from aileron_core.errors import (
 )
 
 
-class ServerConnector:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServerConnector(ManifestConnector):
     """One accepted server; any number of calls may run at a time, in one process or two.
 
     Args:
@@ -33,34 +34,15 @@ class ServerConnector:
             not in the store any more.
     """
 
-    account = ""
-    consented_account: JsonObject | None = None
+    definitions: tuple[ToolDefinition, ...]
+    servers: ServerProcesses
+    check: Callable[[], None] | None = None
     prepared = True
 
-    def __init__(
-        self,
-        identity: ConnectorIdentity,
-        manifest: Manifest,
-        definitions: tuple[ToolDefinition, ...],
-        servers: ServerProcesses,
-        *,
-        check: Callable[[], None] | None = None,
-    ) -> None:
-        assert manifest.server is not None
-        self.identity, self.manifest, self.definitions = identity, manifest, definitions
-        self.table: ServerTable = manifest.server
-        self._servers, self._check = servers, check
-
     @property
-    def hosts(self) -> tuple[str, ...]:
-        return self.manifest.hosts
-
-    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
-        return self.manifest.hosts
-
-    @property
-    def credential_requirement(self) -> CredentialRequirement | None:
-        return self.manifest.credential
+    def table(self) -> ServerTable:
+        assert self.manifest.server is not None
+        return self.manifest.server
 
     async def prepare(self, *, background: bool = False) -> None:
         pass  # it is started at its first call
@@ -84,7 +66,7 @@ class ServerConnector:
             is_gated=self.table.word(op) == "ask",
             is_look=read_only,
             credential=how.get("credential"),
-            check=self._check,
+            check=self.check,
             on_request=how.get("on_request"),
         )
         try:
@@ -124,7 +106,7 @@ class ServerConnector:
         self, call: ServerCall, key: ServerKey, limits: Limits, stop: StopRequest
     ) -> OpResult:
         for _ in range(2):  # it may end between the two steps
-            process = self._servers.process(key, self.table, self.definitions)
+            process = self.servers.process(key, self.table, self.definitions)
             if not process.ready.done():
                 await _until(process.ready, stop)
             if (error := process.ready.result()) is not None:

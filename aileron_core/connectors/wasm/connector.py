@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar, Unpack
 
-from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.protocol import CallOptions, CredentialRequirement, OpResult
+from aileron_core.connectors.manifest import ManifestConnector
+from aileron_core.connectors.protocol import CallOptions, OpResult
 from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
@@ -23,22 +22,11 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WasmConnector:
+class WasmConnector(ManifestConnector):
     """One installed connector; any number of calls may run at a time, isolated from one another."""
 
-    identity: ConnectorIdentity
-    manifest: Manifest
     store: ConnectorStore
     engine: WasmEngine
-    account: str = ""
-    consented_account: JsonObject | None = None
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        return self.manifest.hosts
-
-    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
-        return self.manifest.hosts_for(args)
 
     async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
         """Run *op* once; see `protocol.Connector.call`.
@@ -84,10 +72,6 @@ class WasmConnector:
         except _NotStarted:
             invocation.stop("wall")
             return guest_result(GuestExit(ending="not_started"), invocation)
-
-    @property
-    def credential_requirement(self) -> CredentialRequirement | None:
-        return self.manifest.credential
 
     @property
     def prepared(self) -> bool:
