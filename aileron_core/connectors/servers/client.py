@@ -57,6 +57,7 @@ META: Final[JsonObject] = {
 """Of each request of the new era, which has no `initialize`."""
 _NOTHING_RAN: Final = (-32601, -32602)
 """Method not found, invalid params: errors of JSON-RPC that come before anything is done."""
+_LIST: Final = "tools/list"
 _BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]')
 _TOOL_DEPTH: Final = 4
 """A tool is an object in the array `tools` of the object `result` of a message."""
@@ -151,8 +152,10 @@ class McpClient(ABC):
         """It said that its list of tools has changed, or has not been asked for it."""
 
     @abstractmethod
-    def request(self, method: str, params: JsonObject, deadline: float) -> Reply:
-        """Send one of the client's own requests and return its answer.
+    def request(
+        self, method: str, params: JsonObject, deadline: float, known: Reply | None = None
+    ) -> Reply:
+        """Send one of the client's own requests and return its answer: *known* itself where its bytes are the same.
 
         Raises:
             ServerFault: none came.
@@ -160,10 +163,6 @@ class McpClient(ABC):
 
     @abstractmethod
     def _notify(self, method: str, params: JsonObject) -> None: ...
-
-    @abstractmethod
-    def _listed(self, params: JsonObject, known: Reply | None, deadline: float) -> Reply:
-        """Return the answer to `tools/list`: *known* itself where its bytes are the same."""
 
     def _asked(self, id_: int, method: str, params: JsonObject) -> JsonObject:
         if self.era == NEW_ERA:
@@ -203,7 +202,8 @@ class McpClient(ABC):
             if len(pages) == MAX_PAGES:
                 raise ServerFault(f"lists its tools on more than {MAX_PAGES} pages")
             known = before[len(pages)] if len(pages) < len(before) else None
-            page = self._listed({} if cursor is None else {"cursor": cursor}, known, deadline)
+            params: JsonObject = {} if cursor is None else {"cursor": cursor}
+            page = self.request(_LIST, params, deadline, known)
             if page.result is None:
                 said = page.message or "it gave no reason"
                 raise ServerFault(f"refused to list its tools: {said}")
@@ -276,27 +276,20 @@ class StdioClient(McpClient):
             del self._open[subscription]
             self._given_up.add(subscription)  # nobody waits for its answer, which is its end
 
-    def _listed(self, params: JsonObject, known: Reply | None, deadline: float) -> Reply:
-        own = _OwnRequest()
-        id_ = self.send("tools/list", params, own)
+    def request(
+        self, method: str, params: JsonObject, deadline: float, known: Reply | None = None
+    ) -> Reply:
+        own, self._is_listing = _OwnRequest(), method == _LIST
+        id_ = self.send(method, params, own)
         if known is not None and (line := known.line_with(id_)) is not None:
             self._expected = line, id_, known
-        self._is_listing = True
-        reply = self._wait_for(own, "list its tools", deadline)
-        self._expected, self._is_listing = None, False
-        return reply
-
-    def request(self, method: str, params: JsonObject, deadline: float) -> Reply:
-        own = _OwnRequest()
-        self.send(method, params, own)
-        return self._wait_for(own, f"answer {method}", deadline)
-
-    def _wait_for(self, own: _OwnRequest, what: str, deadline: float) -> Reply:
         while own.reply is None:
             remaining = deadline - self._clock.monotonic()
             if remaining <= 0:
+                what = "list its tools" if self._is_listing else f"answer {method}"
                 raise ServerFault(f"did not {what} in time")
             self.pump(remaining)
+        self._expected, self._is_listing = None, False
         return own.reply
 
     def send(self, method: str, params: JsonObject, exchange: Exchange) -> int:

@@ -173,22 +173,16 @@ class HttpClient(McpClient):
             headers = {"Mcp-Name": _header(call.tool), **dict(_parameters(schema, call.args))}
         params: JsonObject = {"name": call.tool, "arguments": call.args}
         deadline = self._outgoing.clock.monotonic() + _CALL_SECONDS
-        return self._answered("tools/call", params, deadline, headers=headers, call=call)
+        return self.request("tools/call", params, deadline, headers=headers, call=call)
 
-    def request(self, method: str, params: JsonObject, deadline: float) -> Reply:
-        return self._answered(method, params, deadline)
-
-    def _listed(self, params: JsonObject, known: Reply | None, deadline: float) -> Reply:
-        return self._answered("tools/list", params, deadline, known=known)
-
-    def _answered(
+    def request(
         self,
         method: str,
         params: JsonObject,
         deadline: float,
+        known: Reply | None = None,
         *,
         headers: Mapping[str, str] | None = None,
-        known: Reply | None = None,
         call: ServerCall | None = None,
     ) -> Reply:
         id_ = next(self._ids)
