@@ -34,7 +34,7 @@ from aileron_tui.cli.servers import (
     MakeOutgoing,
     boxes,
     collect_packages,
-    environment,
+    extended,
     find_server,
     home_servers,
     list_now,
@@ -65,14 +65,7 @@ def add_server(
 ) -> int:
     """Add one server by its command, or with *source* those of an agent's settings; a person accepts them in the console."""
     try:
-        draft = ServerTable(
-            files_read=tuple(options["read"]),
-            files_write=tuple(options["write"]),
-            hosts=tuple(options["hosts"]),
-            env=environment(options["env"]),
-            secrets=tuple(options["secrets"]),
-            rehearse=not no_rehearse,
-        )
+        draft = extended(ServerTable(rehearse=not no_rehearse), options)
         start = start or boxes(context)
         if source:
             if any(options.values()) and len(words) != 1:

@@ -338,18 +338,6 @@ def _read(file: Path, limit: int) -> bytes:
         raise FileProblems([Problem(file=str(file), message=message)]) from error
 
 
-def environment(pairs: Sequence[str]) -> dict[str, str]:
-    """Return what the options `--env NAME=VALUE` set.
-
-    Raises:
-        InvalidRequest: one of them is not of this form.
-    """
-    for each in pairs:
-        if "=" not in each:
-            raise InvalidRequest(f"--env needs NAME=VALUE, and got {each}.")
-    return {name: value for name, _, value in (each.partition("=") for each in pairs)}
-
-
 def edit_server(
     context: CommandContext,
     name: str,
@@ -408,18 +396,33 @@ def _with_options(
     every = cast("Mapping[str, Word]", {**table.tools, **words})  # the manifest's rules judge them
     new = propose_previews(server.connector.tools, every).items()
     return replace(
-        table,
+        extended(table, more),
         tools=every,
         previews={
             **{tool: each for tool, each in new if words.keys() & {tool, each.op}},
             **{tool: each for tool, each in table.previews.items() if every[tool] == "ask"},
         },
-        files_read=_and(table.files_read, more["read"]),
-        files_write=_and(table.files_write, more["write"]),
-        hosts=_and(table.hosts, more["hosts"]),
-        env={**table.env, **environment(more["env"])},
-        secrets=_and(table.secrets, more["secrets"]),
         rehearse=table.rehearse if rehearse is None else rehearse,
+    )
+
+
+def extended(table: ServerTable, options: Mapping[str, Sequence[str]]) -> ServerTable:
+    """Return *table* with what `--read`, `--write`, `--host`, `--env` and `--secret` add to it.
+
+    Raises:
+        InvalidRequest: a variable is not of the form NAME=VALUE.
+    """
+    for each in options["env"]:
+        if "=" not in each:
+            raise InvalidRequest(f"--env needs NAME=VALUE, and got {each}.")
+    env = {name: value for name, _, value in (each.partition("=") for each in options["env"])}
+    return replace(
+        table,
+        files_read=_and(table.files_read, options["read"]),
+        files_write=_and(table.files_write, options["write"]),
+        hosts=_and(table.hosts, options["hosts"]),
+        env={**table.env, **env},
+        secrets=_and(table.secrets, options["secrets"]),
     )
 
 
