@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from aileron_core.connectors.protocol import CredentialRequirement
-from aileron_core.connectors.servers.adding import drafted, installed, proposed
-from aileron_core.connectors.servers.packages import package_request
+from aileron_core.connectors.servers.adding import drafted, proposed
+from aileron_core.connectors.servers.packages import installed, package_request
 from aileron_core.connectors.servers.propose import manifest_bytes, reads_for_previews
 from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.servers.table import ServerTable

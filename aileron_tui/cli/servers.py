@@ -13,9 +13,10 @@ import click
 
 from aileron_core.actions.catalog import read_plain
 from aileron_core.connectors.manifest import parse_manifest
-from aileron_core.connectors.servers.adding import installed, require_outside_projects
+from aileron_core.connectors.servers.adding import require_outside_projects
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.definitions import ToolDefinition, definitions_bytes
+from aileron_core.connectors.servers.packages import installed
 from aileron_core.connectors.servers.process import list_tools
 from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, relisted
 from aileron_core.connectors.servers.started import StartServer

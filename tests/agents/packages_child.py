@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.connectors.servers.box import BoxedServers
-from aileron_core.connectors.servers.packages import install_package, package_request
+from aileron_core.connectors.servers.packages import installed
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.servers.trees import verify_tree
 from aileron_core.errors import AileronError
@@ -150,15 +150,14 @@ def _own(folder: Path) -> dict[str, Any]:
 
 def _installed(home: Path, line: str, env: dict[str, str]) -> dict[str, Any] | str:
     """Install what *line* names, and start it; return what is there then, or why it was not."""
-    request = package_request(line.split())
-    assert request is not None
     try:
-        found = install_package(home, request, lambda _: None, env=env, resolver=_Names())
+        table = ServerTable(run=tuple(line.split()))
+        found = installed(home, table, lambda _: None, env=env, resolver=_Names())
     except AileronError as error:
         return f"{type(error).__name__}: {error.message}"
     place = verify_tree(home, found.tree)
     return {
-        "package": found.package, "version": found.version, "tree": found.tree,
+        "package": found.package, "tree": found.tree,
         "files": sorted(str(each.relative_to(place)) for each in place.rglob("*") if "__pycache__" not in each.parts),
         "program": found.program, "said": _start(home, found.program, found.tree, b""),
     }  # fmt: skip
@@ -185,10 +184,9 @@ def _public(folder: Path) -> dict[str, Any]:
     home = folder / "home"
     met: dict[str, Any] = {}
     for line in ("npx -y @modelcontextprotocol/server-memory", "uvx mcp-server-time"):
-        request = package_request(line.split())
-        assert request is not None
+        table = ServerTable(run=tuple(line.split()))
         times = 2 if line.startswith("uvx") else 1  # its bytecode is compiled anew each time
-        found = [install_package(home, request, lambda _: None) for _ in range(times)]
+        found = [installed(home, table, lambda _: None) for _ in range(times)]
         first = found[0]
         hello = json.dumps(HELLO).encode() + b"\n"
         answer = json.loads(_start(home, first.program, first.tree, hello))

@@ -2,14 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from aileron_core.actions.problems import key_text
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.packages import install_package, package_request
+from aileron_core.connectors.servers.packages import package_request
 from aileron_core.connectors.servers.propose import (
     manifest_bytes,
     propose_previews,
@@ -115,19 +115,6 @@ def _project_of(path: Path) -> Path | None:
         if not is_tool and any((folder / mark).exists() for mark in (".git", "aileron.toml")):
             return folder
     return None
-
-
-def installed(home: Path, table: ServerTable, say: Callable[[str], None]) -> ServerTable:
-    """Return *table* with the newest version of its package, where it has one; blocks while that is fetched.
-
-    Raises:
-        Unavailable: it cannot be fetched.
-    """
-    request = package_request(table.run) if table.run else None
-    if request is None:
-        return table
-    there = install_package(home, request, say)
-    return replace(table, package=there.package, tree=there.tree, program=there.program)
 
 
 def proposed(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> ServerTable:

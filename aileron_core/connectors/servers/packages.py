@@ -13,14 +13,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from aileron_core.actions.catalog import read_plain
-from aileron_core.actions.names import is_semver
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver
 from aileron_core.connectors.network.host_resolver import HTTPS_PORT
 from aileron_core.connectors.servers.box import BoxedServers
@@ -99,17 +98,6 @@ class PackageRequest:
     args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstalledPackage:
-    """A package in the store, as a server's table names it."""
-
-    package: str
-    tree: str
-    program: tuple[str, ...]
-    version: str
-    """Strict SemVer; `0.0.0` where the package's own version is none."""
-
-
 def package_request(run: Sequence[str]) -> PackageRequest | None:
     """Return the package that the command *run* would fetch and start; None of another command, or of none.
 
@@ -166,15 +154,17 @@ def _request(runner: str, spec: str, command: str, args: tuple[str, ...]) -> Pac
     )
 
 
-def install_package(
+def installed(
     home: Path,
-    request: PackageRequest,
+    table: ServerTable,
     say: Callable[[str], None],
     *,
     env: Mapping[str, str] = os.environ,
     resolver: Resolver | None = None,
-) -> InstalledPackage:
-    """Fetch the package with all that it needs into the store, if it is not there; return what was installed.
+) -> ServerTable:
+    """Return *table* with the newest version of its package, where it has one; blocks while that is fetched.
+
+    It is fetched into the store with all that it needs, if it is not there.
 
     Args:
         home: Aileron's.
@@ -188,6 +178,9 @@ def install_package(
         Unavailable: it could not be fetched, or this machine makes no box; says why.
         HomeError: the store cannot be written.
     """
+    request = package_request(table.run)
+    if request is None:
+        return table
     with staging(packages_root(home)) as folder:
         box = _Installer(home, folder, say, env, resolver)
         install = box.install_npm if request.registry == "npm" else box.install_pypi
@@ -198,11 +191,11 @@ def install_package(
             raise Unavailable(
                 f"The package {request.name} {error}. Nothing was installed."
             ) from None
-    return InstalledPackage(
+    return replace(
+        table,
         package=f"{request.registry}:{request.name}@{version}",
         tree=tree,
         program=(*program, *request.args),
-        version=version if is_semver(version) else "0.0.0",
     )
 
 
