@@ -1,12 +1,10 @@
 """One call of a server's tool, from what was asked to what came of it, and the tools that were accepted."""
 
-import itertools
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -23,7 +21,7 @@ from aileron_core.connectors.servers.definitions import (
     described_once,
     differing,
 )
-from aileron_core.connectors.wasm.json_slices import LONG_STRING_BYTES, MAX_STRUCTURE_BYTES
+from aileron_core.connectors.wasm.json_slices import MAX_STRUCTURE_BYTES, StructureTooLarge
 from aileron_core.errors import (
     SERVER_RESULT,
     AileronError,
@@ -119,12 +117,12 @@ class ServerCall:
         if not is_answer:
             self.end(ConnectorRuntimeError(f"{who} answered {self.tool} with no result."))
             return
-        is_large = len(reply.line) > MAX_STRUCTURE_BYTES
-        if self.is_look and is_large and _bulk(reply.result) > MAX_STRUCTURE_BYTES:
+        try:
+            output = _shown(reply.result) if self.is_look else _passed_on(reply.result)
+        except StructureTooLarge:
             message = f"{who} answered {self.tool} with more than a preview can show: {_TOO_MUCH}."
             self.end(ConnectorRuntimeError(message), is_good_answer=True)
             return
-        output = _shown(reply.result) if self.is_look else _passed_on(reply.result, is_large)
         if reply.result.get("isError") is True:
             text = "\n".join(_texts(reply.result))
             message = text[:_MAX_MESSAGE] or f"{self.tool} failed and gave no reason."
@@ -158,50 +156,34 @@ def _texts(result: JsonObject) -> list[str]:
     return [each for each in texts if isinstance(each, str)]
 
 
-def _passed_on(result: JsonObject, is_large: bool) -> JsonObject:
-    """Return what an agent is answered with: the server's own blocks, in the shape of MCP's `CallToolResult`.
-
-    Of a large one as many as the console can handle without delay for others, and a word of what is left out.
-    """
+def _passed_on(result: JsonObject) -> JsonObject:
+    """Return what an agent is answered with: the server's own blocks, in the shape of MCP's `CallToolResult`."""
     kept = {name: result[name] for name in ("content", "structuredContent") if name in result}
-    kept["isError"] = result.get("isError") is True
-    if not is_large:
-        return kept
-    blocks, left, said = cast("list[Json]", kept["content"]), MAX_STRUCTURE_BYTES, list[str]()
-    bulks = itertools.accumulate(map(_bulk, blocks))
-    fitting = [block for block, bulk in zip(blocks, bulks, strict=True) if bulk <= left]
-    if len(fitting) < len(blocks):
-        said.append(f"{len(blocks) - len(fitting):,} of {len(blocks):,} blocks")
-    if _bulk(kept.get("structuredContent")) + _bulk(fitting) > left:
-        del kept["structuredContent"]
-        said.append("structuredContent")
-    note = f"Aileron left out {' and '.join(said)} of this answer: {_TOO_MUCH}."
-    return {**kept, "content": [*fitting, {"type": "text", "text": note}] if said else blocks}
-
-
-def _bulk(value: Json) -> int:
-    """Return about how many bytes *value* has as JSON, its long texts left out."""
-    bulk, stack = 0, [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Mapping):
-            bulk += sum(map(len, item))
-            stack += item.values()
-        elif isinstance(item, list):
-            stack += item
-        elif isinstance(item, str) and len(item) < LONG_STRING_BYTES:
-            bulk += len(item)
-        bulk += 4
-    return bulk
+    if kept.get("structuredContent", ...) is None:
+        note = f"Aileron left out structuredContent of this answer: {_TOO_MUCH}."
+        blocks = cast("list[Json]", kept["content"])
+        kept = {"content": [*blocks, {"type": "text", "text": note}]}
+    return {**kept, "isError": result.get("isError") is True}
 
 
 def _shown(result: JsonObject) -> JsonObject:
-    """Return what a preview shows of a result: nothing of it is left out, and what says the same is there once."""
+    """Return what a preview shows of a result: nothing of it is left out, and what says the same is there once.
+
+    Raises:
+        StructureTooLarge: it has more.
+    """
     blocks = cast("list[dict[str, Any]]", result["content"])
     text, structured = "\n".join(_texts(result)), result.get("structuredContent")
+    if structured is None and "structuredContent" in result:
+        raise StructureTooLarge(MAX_STRUCTURE_BYTES)
     parsed: Json = None
-    with suppress(ValueError, RecursionError):
+    try:
         parsed = load(text.encode("utf-8", "surrogatepass"))
+    except StructureTooLarge:
+        if f"{text.lstrip()[:1]}{text.rstrip()[-1:]}" in ("{}", "[]"):  # it is no plain text
+            raise
+    except (ValueError, RecursionError):
+        pass
     value = parsed if structured is None else structured
     shown: dict[str, Json] = {"json": value, "text": "\n".join(map(_block_text, blocks))}
     if value != parsed and not (isinstance(value, dict) and [*value.values()] == [text]):

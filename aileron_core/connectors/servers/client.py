@@ -25,10 +25,10 @@ from aileron_core.connectors.servers.definitions import MAX_BYTES, MAX_PAGES, MA
 from aileron_core.connectors.servers.started import Started
 from aileron_core.connectors.wasm.json_slices import (
     MAX_STRUCTURE_BYTES,
-    LongString,
     StructureTooLarge,
     finite,
     load_json,
+    replace_half_pairs,
 )
 from aileron_core.text import escape
 
@@ -57,7 +57,7 @@ META: Final[JsonObject] = {
 """Of each request of the new era, which has no `initialize`."""
 _NOTHING_RAN: Final = (-32601, -32602)
 """Method not found, invalid params: errors of JSON-RPC that come before anything is done."""
-_LIST: Final = "tools/list"
+LIST_TOOLS: Final = "tools/list"
 _BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]')
 _TOOL_DEPTH: Final = 4
 """A tool is an object in the array `tools` of the object `result` of a message."""
@@ -203,7 +203,7 @@ class McpClient(ABC):
                 raise ServerFault(f"lists its tools on more than {MAX_PAGES} pages")
             known = before[len(pages)] if len(pages) < len(before) else None
             params: JsonObject = {} if cursor is None else {"cursor": cursor}
-            page = self.request(_LIST, params, deadline, known)
+            page = self.request(LIST_TOOLS, params, deadline, known)
             if page.result is None:
                 said = page.message or "it gave no reason"
                 raise ServerFault(f"refused to list its tools: {said}")
@@ -279,7 +279,7 @@ class StdioClient(McpClient):
     def request(
         self, method: str, params: JsonObject, deadline: float, known: Reply | None = None
     ) -> Reply:
-        own, self._is_listing = _OwnRequest(), method == _LIST
+        own, self._is_listing = _OwnRequest(), method == LIST_TOOLS
         id_ = self.send(method, params, own)
         if known is not None and (line := known.line_with(id_)) is not None:
             self._expected = line, id_, known
@@ -467,8 +467,7 @@ class StdioClient(McpClient):
 
     def _value(self, line: bytes) -> Any:
         """Return the JSON value of *line* without secrets."""
-        # What may be an answer is read slowly where it is large; nobody waits for anything else.
-        value = load(line, MAX_BYTES if self._open else MAX_STRUCTURE_BYTES)
+        value = load_message(line, is_listing=self._is_listing)
         return scrubbed(value, self._scrubber) if self._scrubber.finds(line) else value
 
     def _answer(self, id_: Any, line: bytes, message: JsonObject) -> None:
@@ -496,9 +495,9 @@ def encoded(message: JsonObject) -> bytes:
 def reply_in(message: JsonObject, line: bytes, id_: int) -> Reply:
     """Return the answer to the request *id_* that is the *message* of a *line*."""
     result, error = message.get("result"), message.get("error")
-    if isinstance(result, dict):
-        return Reply(id_=id_, line=line, result=cast("JsonObject", result))
-    members = cast("Mapping[str, Any]", error if isinstance(error, dict) else {})
+    if isinstance(result, dict) or not isinstance(error, dict):  # what is neither is no good answer
+        return Reply(id_=id_, line=line, result=result if isinstance(result, dict) else {})
+    members = cast("Mapping[str, Any]", error)
     code, text = members.get("code"), members.get("message")
     return Reply(
         code=code if type(code) is int else 0,
@@ -513,20 +512,33 @@ def not_offered(id_: str | int, method: Json) -> JsonObject:
     return {"id": id_, **({"result": {}} if method == "ping" else {"error": none})}
 
 
-def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES) -> Any:
+def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, *, spare: str = "") -> Any:
     """Return the JSON value of *data* without holding the interpreter lock for long; see `load_json`."""
 
-    def decoded(long: LongString) -> str:
-        return long.text(_go_on)
+    def read(data: bytes) -> Any:
+        return load_json(
+            data,
+            _go_on,
+            convert_long_string=lambda long: long.text(_go_on),
+            parse_float=finite,
+            errors="replace",
+            max_structure=max_structure,
+            spare=spare,
+        )
 
-    return load_json(
-        data,
-        _go_on,
-        convert_long_string=decoded,
-        parse_float=finite,
-        errors="replace",
-        max_structure=max_structure,
-    )
+    try:
+        return read(data)
+    except StructureTooLarge:
+        raise
+    except ValueError:
+        if rb"\ud" not in data and rb"\uD" not in data:
+            raise
+        return read(replace_half_pairs(data, _go_on))
+
+
+def load_message(data: bytes, *, is_listing: bool) -> Any:
+    """Return the message that *data* is. A large `structuredContent` is read as null: agents read the blocks."""
+    return load(data, MAX_BYTES) if is_listing else load(data, spare="structuredContent")
 
 
 def _go_on() -> None:

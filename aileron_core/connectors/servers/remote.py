@@ -28,17 +28,17 @@ from aileron_core.connectors.servers.call import (
     ServerEnd,
 )
 from aileron_core.connectors.servers.client import (
+    LIST_TOOLS,
     NEW_ERA,
     McpClient,
     Reply,
     ServerFault,
     encoded,
-    load,
+    load_message,
     not_offered,
     reply_in,
 )
 from aileron_core.connectors.servers.definitions import (
-    MAX_BYTES,
     BadListing,
     ToolDefinition,
     from_listing,
@@ -76,8 +76,11 @@ class _Answer:
         scrubber: Scrubber,
         known: Reply | None,
         asked: Callable[[JsonObject], None],
+        *,
+        is_listing: bool,
     ) -> None:
         self._id, self._scrubber, self._asked = id_, scrubber, asked
+        self._is_listing = is_listing
         self._known, self._expected = known, known and known.line_with(id_)
         self._count = 0
         self._line: list[bytes] = []
@@ -104,7 +107,7 @@ class _Answer:
             return
         message: Any = None
         with suppress(ValueError, RecursionError):
-            message = load(data, MAX_BYTES)
+            message = load_message(data, is_listing=self._is_listing)
         if not isinstance(message, dict):
             return
         members = cast("JsonObject", message)
@@ -186,7 +189,7 @@ class HttpClient(McpClient):
         call: ServerCall | None = None,
     ) -> Reply:
         id_ = next(self._ids)
-        answer = _Answer(id_, self._scrubber, known, self._reply)
+        answer = _Answer(id_, self._scrubber, known, self._reply, is_listing=method == LIST_TOOLS)
         if self.era == NEW_ERA:
             headers = {"Mcp-Method": method, **(headers or {})}
         body = self._asked(id_, method, params)

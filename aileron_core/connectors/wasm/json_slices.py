@@ -33,6 +33,9 @@ _UNITS: Final = re.compile(
 )
 """Characters and escapes, each whole: a pair of surrogates is one, half a pair is none."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[][{}]|NaN')
+_COLON: Final = re.compile(rb"[ \t\n\r]*+:[ \t\n\r]*+")
+_MOST_SPARED: Final = 4 * 1024 * 1024
 _PLACEHOLDER: Final = b"NaN"
 """Replaces a string that was taken out: no JSON value, so the parser asks what it means."""
 _scan = json.JSONDecoder().decode
@@ -98,6 +101,7 @@ def load_json(
     parse_float: Callable[[str], Any] = float,
     errors: str = "strict",
     max_structure: int = MAX_STRUCTURE_BYTES,
+    spare: str = "",
 ) -> Any:
     """Return the JSON value in *data*.
 
@@ -107,6 +111,8 @@ def load_json(
         errors: how to handle invalid UTF-8, as in `bytes.decode`.
         max_structure: bytes of everything but the long strings. What is larger than
             `MAX_STRUCTURE_BYTES` is parsed slowly.
+        spare: the name of an object or array two levels deep that is read as null where the whole would be
+            too large.
 
     Raises:
         StructureTooLarge: see there.
@@ -116,8 +122,12 @@ def load_json(
     structure, extracted = (
         (data, [])
         if len(data) <= SLICE_BYTES
-        else _extract_long_strings(data, yield_control, max_structure)
+        else _extract_long_strings(data, yield_control, _MOST_SPARED if spare else max_structure)
     )
+    if len(structure) > max_structure and spare:
+        structure, extracted = _without_member(structure, extracted, f'"{spare}"'.encode())
+    if len(structure) > max_structure:
+        raise StructureTooLarge(max_structure)
     following = iter(extracted)
 
     def constant(name: str) -> Any:
@@ -170,6 +180,8 @@ def _extract_long_strings(
             extracted.append(LongString(data, quote + 1, end))
             removed += at - quote
             copied = at
+        elif end - quote > MAX_STRUCTURE_BYTES:
+            raise StructureTooLarge(max_structure)  # a key, which no later step takes apart
         if at - removed > max_structure:
             raise StructureTooLarge(max_structure)
     if len(data) - removed > max_structure:
@@ -177,6 +189,52 @@ def _extract_long_strings(
     _check_between(data, at, len(data))
     pieces.append(data[copied:])
     return b"".join(pieces), extracted
+
+
+def _without_member(
+    structure: bytes | bytearray, extracted: list[LongString], name: bytes
+) -> tuple[bytes | bytearray, list[LongString]]:
+    """Return *structure* with null for the member *name* two levels deep, and the strings that are left of *extracted*."""
+    depth = began = seen = before = 0
+    for found in _TOKEN.finditer(structure):
+        token = found[0]
+        if token in (b"{", b"["):
+            if depth == 2 and found.start() != began:
+                began = 0
+            depth += 1
+        elif token in (b"}", b"]"):
+            depth -= 1
+            if depth == 2 and began:
+                rest = b"".join((structure[:began], b"null", structure[found.end() :]))
+                return rest, extracted[:before] + extracted[seen:]
+        elif token == _PLACEHOLDER:
+            seen += 1
+        elif depth == 2 and token == name and (colon := _COLON.match(structure, found.end())):
+            began, before = colon.end(), seen
+    return structure, extracted
+
+
+def replace_half_pairs(data: bytes | bytearray, yield_control: YieldControl) -> bytes:
+    """Return JSON with U+FFFD for each half of a surrogate pair: no character, but JavaScript writes it.
+
+    Raises:
+        ValueError: another escape in it is unknown.
+    """
+    parts: list[bytes | bytearray] = []
+    at = 0
+    while at < len(data):
+        yield_control()
+        match = _UNITS.match(data, at, at + SLICE_BYTES)
+        stop = at if match is None else match.end()
+        if stop > at:
+            parts.append(data[at:stop])
+        elif _SURROGATE.match(data, at) is not None:
+            parts.append(rb"\ufffd")
+            stop = at + 6
+        else:
+            _refuse_escape(data, at)
+        at = stop
+    return b"".join(parts)
 
 
 def _check_between(data: bytes | bytearray, start: int, end: int) -> None:

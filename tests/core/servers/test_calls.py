@@ -61,7 +61,8 @@ NO_GOOD_ANSWER = {
     "its answer is no result": "send(id=id, result={'done': True})",
     "its answer is no JSON": 'write(\'{"id": %d, "result": \' % id)',
     "its line is too long": "write(json.dumps({'id': id, 'result': text('x' * 2**24)}))",
-    "its answer has too many values": "send(id=id, result=text('', structuredContent={'a': [[]] * 3 * 10**6}))",
+    "its blocks have too many values": "send(id=id, result={'content': [{'type': 'text', 'text': ''}] * 10**5})",
+    "its result is null": "send(id=id, result=None)",
     "it reports an internal error": "send(id=id, error={'code': -32603, 'message': 'later'})",
 }
 
@@ -131,31 +132,47 @@ def test_a_tool_that_fails_is_passed_on_as_the_server_said_it(
     assert "gave no reason" in shown["content"][0]["text"]
 
 
-def test_of_an_answer_with_many_values_as_many_blocks_are_passed_on_as_others_can_wait_for(
-    servers: ServerProcesses, tmp_path: Path
+LARGE = """
+    def call(id, name, args):
+        blocks = [{"type": "text", "text": "x" * 70 + " NaN"}, {"type": "text", "text": '"}, ]'}]
+        rows = {"rows": [[]] * 100_000, "long": "y" * 70, "is": "NaN"}
+        if args["where"] == "first":
+            send(id=id, result={"structuredContent": rows, "content": blocks, "after": "z" * 70})
+        else:
+            send(id=id, result={"content": blocks, "structuredContent" : rows, "after": "z" * 70})
+"""
+
+
+@pytest.mark.parametrize("where", ["first", "last"])
+def test_of_an_answer_with_many_values_the_blocks_are_passed_on(
+    servers: ServerProcesses, tmp_path: Path, where: str
 ) -> None:
     """No preview is made of a part. The call has been made, and what is left out is said."""
-    source = """
-    def call(id, name, args):
-        blocks = [{"type": "text", "text": f"row {n}"} for n in range(args["rows"])]
-        send(id=id, result={"content": blocks, "structuredContent": {"rows": [[]] * 100_000}})
-    """
-    small = connector(servers, table(tmp_path, source))
-    long, large = (run(small.call("set", {"rows": n}, limits=LIMITS)) for n in (20_000, 7))
-    assert long.failure is None
-    blocks: Any = cast("Any", long.output)["content"]
-    assert 5_000 < len(blocks) < 10_000
-    assert blocks[-2]["text"] == f"row {len(blocks) - 2}"
-    assert (
-        f"left out {20_001 - len(blocks):,} of 20,000 blocks and structuredContent"
-        in blocks[-1]["text"]
-    )
-    assert "structuredContent" not in cast("Any", long.output)
-    few: Any = cast("Any", large.output)["content"]
-    assert [each["text"] for each in few[:-1]] == [f"row {n}" for n in range(7)]
-    shown = run(small.call("get", {"rows": 7}, limits=LIMITS, read_only=True))
+    small = connector(servers, table(tmp_path, LARGE))
+    given = run(small.call("set", {"where": where}, limits=LIMITS))
+    assert given.failure is None
+    blocks: Any = cast("Any", given.output)["content"]
+    assert [each["text"] for each in blocks[:2]] == ["x" * 70 + " NaN", '"}, ]']
+    assert "left out structuredContent" in blocks[2]["text"]
+    assert "structuredContent" not in cast("Any", given.output)
+    shown = run(small.call("get", {"where": where}, limits=LIMITS, read_only=True))
     assert shown.failure is not None
     assert "more than a preview can show" in shown.failure.message
+
+
+def test_half_a_character_in_an_answer_is_replaced(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    """JavaScript cuts a text in the middle of one, and writes the half as JSON has it."""
+    source = r"""
+    def call(id, name, args):
+        cut = "\\ud83d " + "x" * 9000 + " \\ude00\\ud83d \\\\ud83d \\ud83d\\ude00"
+        write('{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "%s"}]}}' % (id, cut))
+    """
+    given = answer(connector(servers, table(tmp_path, source)), "set")
+    assert given.failure is None
+    text = cast("Any", given.output)["content"][0]["text"]
+    assert text == f"\ufffd {'x' * 9000} \ufffd\ufffd \\ud83d \U0001f600"
 
 
 def test_a_tool_that_runs_unasked_is_not_called_again_either(
