@@ -47,8 +47,6 @@ class ServerCall:
     is_look: bool = False
     credential: Credential | None = field(default=None, repr=False)
     """Of a remote server: what is added to the request."""
-    check: Callable[[], None] | None = None
-    """Raises `HashMismatch` if what was accepted is not in the store any more; called on the server's thread."""
     on_request: Callable[[], None] | None = None
     done: "Future[OpResult]" = field(default_factory=Future[OpResult])
     on_answered: Callable[[bool], None] | None = None
@@ -71,15 +69,6 @@ class ServerCall:
         if self.on_request is not None:
             self.on_request()
         return True
-
-    def refusal(self, pins: "PinnedTools") -> AileronError | None:
-        """Return why it is not sent: the tool, or the server in the store, is not as it was accepted."""
-        try:
-            if self.check is not None:
-                self.check()
-        except AileronError as error:
-            return error
-        return pins.refusal(self.tool)
 
     def end(self, failure: AileronError, *, is_good_answer: bool = False) -> OpResult:
         """End it with *failure*, unless it has ended, and return how it ended; from any thread.
@@ -217,6 +206,7 @@ class PinnedTools:
     Args:
         read: makes the tools of a listing's entries.
         on_differs: called with each new listing in which a tool differs from the accepted ones.
+        check: raises `HashMismatch` if what was accepted is not in the store any more.
     """
 
     def __init__(
@@ -226,8 +216,9 @@ class PinnedTools:
         *,
         read: Callable[[list[Json]], tuple[ToolDefinition, ...]] = described_once,
         on_differs: Callable[[tuple[ToolDefinition, ...]], None] = lambda tools: None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        self._name, self._accepted = name, accepted
+        self._name, self._accepted, self.check = name, accepted, check
         self._read, self._on_differs = read, on_differs
         self._differing: frozenset[str] = frozenset()
         self.listed: tuple[ToolDefinition, ...] = ()
@@ -252,8 +243,12 @@ class PinnedTools:
         """Return the schema of the arguments of *tool*, as it was accepted."""
         return next(each.input_schema for each in self._accepted if each.name == tool)
 
-    def refusal(self, tool: str) -> HashMismatch | None:
-        """Return why *tool* is not called: it is listed otherwise than it was accepted."""
+    def refusal(self, tool: str) -> AileronError | None:
+        """Return why *tool* is not called: it is listed, or in the store, otherwise than it was accepted."""
+        try:
+            self.check()
+        except AileronError as error:
+            return error
         if tool not in self._differing:
             return None
         return HashMismatch(

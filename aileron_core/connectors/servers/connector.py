@@ -30,13 +30,13 @@ class ServerConnector(ManifestConnector):
 
     Args:
         definitions: its tools, as they were accepted.
-        check: called on the server's thread before each call; raises `HashMismatch` if what was accepted is
+        check: called on the server's thread before its start and each call; raises `HashMismatch` if what was accepted is
             not in the store any more.
     """
 
     definitions: tuple[ToolDefinition, ...]
     servers: ServerProcesses
-    check: Callable[[], None] | None = None
+    check: Callable[[], None] = lambda: None
     prepared = True
 
     @property
@@ -66,7 +66,6 @@ class ServerConnector(ManifestConnector):
             is_gated=self.table.word(op) == "ask",
             is_look=read_only,
             credential=how.get("credential"),
-            check=self.check,
             on_request=how.get("on_request"),
         )
         try:
@@ -106,7 +105,7 @@ class ServerConnector(ManifestConnector):
         self, call: ServerCall, key: ServerKey, limits: Limits, stop: StopRequest
     ) -> OpResult:
         for _ in range(2):  # it may end between the two steps
-            process = self.servers.process(key, self.table, self.definitions)
+            process = self.servers.process(key, self.table, self.definitions, self.check)
             if not process.ready.done():
                 await _until(process.ready, stop)
             if (error := process.ready.result()) is not None:

@@ -240,6 +240,7 @@ class ServerProcess:
         end = ServerEnd(message="was ended", is_fault=False)
         try:
             deadline = self._clock.monotonic() + self._start_seconds
+            self.pins.check()
             started = self._start()
             client = StdioClient(
                 started,
@@ -307,7 +308,7 @@ class ServerProcess:
         if not call.done.done():
             if call.is_gated or client.is_stale:
                 self._list(client)
-            if (refusal := call.refusal(self.pins)) is None:
+            if (refusal := self.pins.refusal(call.tool)) is None:
                 call.hosts = lambda: self._hosts(call.left_at)
                 call.on_answered = partial(self._answered, call)
                 client.send("tools/call", {"name": call.tool, "arguments": call.args}, call)
@@ -418,9 +419,16 @@ class ServerProcesses:
             self._ends.pop(name, None)
 
     def process(
-        self, key: ServerKey, table: ServerTable, definitions: tuple[ToolDefinition, ...]
+        self,
+        key: ServerKey,
+        table: ServerTable,
+        definitions: tuple[ToolDefinition, ...],
+        check: Callable[[], None],
     ) -> "AnyServer":
         """Return the process for *key*; it is started if there is none.
+
+        Args:
+            check: as of `PinnedTools`.
 
         Raises:
             Unavailable: the server is held, or the console is closing.
@@ -439,7 +447,8 @@ class ServerProcesses:
                 return known[1]
             if known is not None:
                 known[1].retire()
-            pins = PinnedTools(name, definitions, on_differs=partial(self._on_listed, key.identity))
+            told = partial(self._on_listed, key.identity)
+            pins = PinnedTools(name, definitions, on_differs=told, check=check)
             process = self._remote(key, table, pins) if table.url else self._boxed(key, table, pins)
             self._current[name, key.mode] = key, process
             self._alive.add(process)

@@ -373,7 +373,7 @@ class RemoteServer:
         try:
             if not call.done.done():
                 client = self._client_for(call)
-                if (refusal := call.refusal(self._pins)) is not None:
+                if (refusal := self._pins.refusal(call.tool)) is not None:
                     call.end(refusal)
                 else:
                     call.answered(client.call_tool(call, self._pins.schema(call.tool)))

@@ -12,11 +12,12 @@ from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.protocol import Limits, OpResult, RequestToSign
 from aileron_core.connectors.servers.process import ServerLog, ServerProcesses, list_tools
-from aileron_core.errors import Unavailable
+from aileron_core.errors import HashMismatch, Unavailable
 from tests.support.core_harness import PATIENCE, run
 from tests.support.mcp_servers import Unboxed, UnboxedServers, connector, notes, table
 
 LIMITS = Limits(wall_seconds=PATIENCE)
+CHANGED = "The server has changed."
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,25 @@ def test_three_ends_within_a_minute_hold_a_server_until_a_person_releases_it(
         run(small.call("get", {}, limits=LIMITS))
     assert len(starts(tmp_path)) == 5
     servers.close()
+
+
+def test_a_server_that_is_not_in_the_store_as_it_was_accepted_is_not_started_nor_called(
+    servers: ServerProcesses, unboxed: UnboxedServers, tmp_path: Path
+) -> None:
+    is_there = False
+
+    def check() -> None:
+        if not is_there:
+            raise HashMismatch(CHANGED)
+
+    small = replace(connector(servers, table(tmp_path)), check=check)
+    assert run(small.call("set", {}, limits=LIMITS)).failure == HashMismatch(CHANGED).to_failure()
+    assert unboxed.started == []
+    is_there = True
+    assert run(small.call("set", {}, limits=LIMITS)).failure is None
+    is_there = False
+    assert run(small.call("set", {}, limits=LIMITS)).failure == HashMismatch(CHANGED).to_failure()
+    assert notes(tmp_path).count("call set") == 1
 
 
 def test_a_start_does_not_use_up_a_calls_time(servers: ServerProcesses, tmp_path: Path) -> None:
