@@ -14,7 +14,7 @@ from aileron_core.connectors.builtin.channel import ToolChannels
 from aileron_core.connectors.protocol import Connector
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.process import ServerProcesses
+from aileron_core.connectors.servers.process import LOGS, ServerProcesses
 from aileron_core.connectors.servers.rehearsal import Rehearsals, RehearsingConnector
 from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.servers.table import server_name
@@ -70,7 +70,7 @@ class RunningServers:
         self.processes = ServerProcesses(
             start or self._boxes,
             make_outgoing=make_outgoing,
-            logs=home / "servers",
+            logs=home / LOGS,
             on_listed=self._listed,
             on_held=lambda _: self._call(self._changed),
             clock=clock,

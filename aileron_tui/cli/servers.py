@@ -17,7 +17,7 @@ from aileron_core.connectors.servers.adding import require_outside_projects
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.definitions import ToolDefinition, definitions_bytes
 from aileron_core.connectors.servers.packages import installed
-from aileron_core.connectors.servers.process import list_tools
+from aileron_core.connectors.servers.process import LOGS, list_tools
 from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, relisted
 from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.servers.table import PREFIX, ServerTable, Word
@@ -478,9 +478,7 @@ def show_server_log(context: CommandContext, name: str, limit: int) -> int:
     """Print the newest lines of what a server wrote to its standard error."""
     find_server(Home(context.home), name)
     try:
-        with (context.home / "servers" / f"{name}.log").open(
-            encoding="utf-8", errors="replace"
-        ) as file:
+        with (context.home / LOGS / f"{name}.log").open(encoding="utf-8", errors="replace") as file:
             lines = [line.rstrip("\n") for line in deque(file, maxlen=limit)]
     except FileNotFoundError:
         lines = []

@@ -278,9 +278,10 @@ SHOWN_ARGUMENT: Final = (
 
 def server_remarks(server: ServerView, *, has_hosts: bool) -> Iterator[str]:
     """Yield what a person should know of an MCP server before they accept it."""
-    if runs := "run" in server.tools:
+    reads = {"run", "look"} & server.tools.keys()
+    if reads:
         yield "That a tool only reads is its author's claim. A tool that runs unasked cannot write the listed files."
-    if runs and has_hosts:
+    if reads and has_hosts:
         yield "Aileron does not check what it sends to its hosts. That such a tool only reads is the server's claim."
     if server.secrets:
         yield "The server itself holds the secrets, and can send them to its hosts."

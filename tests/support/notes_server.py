@@ -80,6 +80,7 @@ def _result(asked: dict[str, Any]) -> dict[str, Any]:
             )
         case "tools/call":
             name, args = asked["params"]["name"], asked["params"]["arguments"]
+            print(f"{name} is called \x1b[2J", file=sys.stderr, flush=True)
             try:
                 text = _WORK[name](Path(os.environ["PROJECT"], args.get("path", "")), args)
                 return {"content": [{"type": "text", "text": text}]}

@@ -40,6 +40,7 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         FileProblems: what the person gave makes no manifest.
         InvalidRequest, NotFound: the command is none that Aileron starts.
     """
+    request = None if draft.url else package_request(draft.run)
     problems = [
         Problem(
             file=name,
@@ -47,7 +48,10 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
             message="must be absolute: the server is started in a folder of its own",
         )
         for index, word in enumerate(draft.run)
-        if word in (".", "..", "~") or word.startswith(("./", "../", "~/"))
+        if word in (".", "..", "~")
+        or word.startswith(("./", "../", "~/"))
+        or (not index and "/" in word and not word.startswith("/"))
+        or (index and not request and not word.startswith(("/", "-")) and Path(word).is_file())
     ]
     # Before anything is looked for: the program is known later.
     checked = draft if draft.url else replace(draft, program=("/", *draft.run[1:]), rehearse=False)
@@ -60,7 +64,6 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
     if draft.url:
         assert table is not None
         return table
-    request = package_request(draft.run)
     program = draft.run if request else (str(_program(draft.run[0])), *draft.run[1:])
     given = [Path(each) for each in (*draft.files_read, *draft.files_write)]
     new = [

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import subprocess
 import threading
 from collections import deque
@@ -48,11 +49,12 @@ _RELIST_SECONDS: Final = 1.0
 """How often a server that says that its tools have changed is asked for them without a call."""
 _GRACE_SECONDS = _CLOSE_SECONDS = 2.0
 _MAX_ENDS, _ENDS_SECONDS = 3, 60.0
+LOGS: Final = "servers"
+"""The folder of Aileron's home with a log for each server."""
 _MAX_LOG = 4 * MIB
 _LAST_LINES = 20
 _MAX_REFUSED = 64
-_LEAST_PART = 16
-"""Characters of what is taken for a secret inside of JSON: a date or a version is none."""
+_NAMES_SECRET = re.compile("auth|cookie|cred|key|pass|secret|token", re.IGNORECASE)
 _STAND_IN: Final = "not-given-before-it-is-accepted"
 """Stands for each secret in a first start: some servers list nothing where a variable is not there."""
 _NOT_LISTED = "it is not among the server's hosts"
@@ -128,21 +130,25 @@ def _open_log(path: Path) -> int:
 
 
 def _secret_parts(value: str) -> Iterator[str]:
-    """Yield what must not come back of a secret: all of it, each line, and the longer texts and words of its JSON.
+    """Yield what must not come back of a secret: all of it, each line, and what in its JSON is named like one.
 
     A log has one line after the other; a header in a variable, `{"Authorization": "Bearer KEY"}`, is sent by itself.
     """
     yield value
     yield from value.splitlines()
-    stack: list[Any] = []
+    stack: list[tuple[Any, bool]] = []
     with suppress(ValueError, RecursionError):
-        stack.append(json.loads(value))
+        stack.append((json.loads(value), True))
     while stack:
-        item = stack.pop()
-        if isinstance(item, dict | list):
-            stack += cast("Any", item.values() if isinstance(item, dict) else item)
-        elif isinstance(item, str):
-            yield from (each for each in (item, *item.split()) if len(each) >= _LEAST_PART)
+        item, is_secret = stack.pop()
+        if isinstance(item, dict):
+            members = cast("Mapping[str, Any]", item).items()
+            stack += [(each, _NAMES_SECRET.search(name) is not None) for name, each in members]
+        elif isinstance(item, list):
+            stack += [(each, is_secret) for each in cast("list[Any]", item)]
+        elif isinstance(item, str) and is_secret:
+            yield item
+            yield from item.split()[-1:]
 
 
 class ServerProcess:

@@ -20,12 +20,14 @@ from typing import Any, Final, Unpack, cast
 
 from aileron_core.actions.interpolate import interpolate
 from aileron_core.canonical import Json, JsonObject, in_utf8
+from aileron_core.clock import SystemClock
 from aileron_core.connectors.builtin.channel import ToolChannels, WorkerLost, WorkerRefused
 from aileron_core.connectors.builtin.commit_recovery import commit_journal
 from aileron_core.connectors.builtin.connector import refusal, write_worker
 from aileron_core.connectors.builtin.rehearsed_command import NOT_KEPT, RehearsedCommand
 from aileron_core.connectors.builtin.results import rehearsed_changes
 from aileron_core.connectors.builtin.worker_process import START_SECONDS, ToolWorker
+from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.protocol import CallOptions, Connector, OpResult, WrappedConnector
 from aileron_core.connectors.servers.box import NAMES, BoxContents, BoxedServers, open_box
 from aileron_core.connectors.servers.call import ServerCall
@@ -36,6 +38,7 @@ from aileron_core.connectors.servers.definitions import (
     differing,
     from_listing,
 )
+from aileron_core.connectors.servers.process import LOGS, ServerLog
 from aileron_core.connectors.servers.table import NOW, ServerTable
 from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, worker_sandbox_argv
 from aileron_core.containment.module_copies import source_of
@@ -250,6 +253,7 @@ class Rehearsals:
         self.name, self.table, self.differs = name, table, differs
         self.definitions = {each.name: each for each in definitions}
         self.boxes, self.home, self.channels, self.ended = boxes, home, channels, ended
+        self._log = ServerLog(home / LOGS / f"{name}.log", Scrubber(()), SystemClock())
         self._lock = asyncio.Lock()
         self._worker: _Worker | None = None
         self._is_closed = False
@@ -279,6 +283,12 @@ class Rehearsals:
         async with self._lock:
             if self._worker is not None:
                 await self._worker.close()
+        self._log.close()
+
+    def log(self, said: str) -> None:
+        """Write what a rehearsed server wrote to its standard error to the server's log. Blocks."""
+        for line in in_utf8(said).encode().splitlines():
+            self._log.write(line)
 
 
 class RehearsingConnector(WrappedConnector):
@@ -354,6 +364,7 @@ class RehearsingConnector(WrappedConnector):
             self._answer = {}
             with worker.request(pinned, args) as asked:
                 await command.rehearse(asked)
+            await asyncio.to_thread(self._rehearsals.log, command.found.get("stderr", ""))
             if not command.is_settled and (made := self._repository(command)):
                 command.drop(f"It changes {made}, a repository of git's that is not listed.")
             if not command.is_settled:

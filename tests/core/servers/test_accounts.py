@@ -112,7 +112,9 @@ def keys_with_secrets() -> list[ServerKey]:
     return [each for each in gc.get_objects() if isinstance(each, ServerKey) and each.secrets]
 
 
-@pytest.mark.parametrize("value", [TOKEN, json.dumps({"Authorization": f"Bearer {TOKEN}"})])
+@pytest.mark.parametrize(
+    "value", [TOKEN, json.dumps({"Authorization": f"Bearer {TOKEN}", "Version": "call small.get"})]
+)
 async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_them(
     core: Core, tmp_path: Path, value: str
 ) -> None:

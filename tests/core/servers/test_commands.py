@@ -131,13 +131,17 @@ def test_a_server_is_listed_once_and_waits_with_what_is_proposed_of_it(commands:
 
 
 def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
-    commands: Commands, tmp_path: Path
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong: Any = {"hosts": ("nowhere",), "secrets": ("1",), "read": ("x",)}
     told = commands.add("Notes", "cat", "./x", code=2, **wrong)
     for place in ("hosts[0]", "secrets[0]", "files.read[0]", "run[1]"):
         assert f"server.{place}: " in told
     assert "connector.name: must be mcp://local/NAME" in told
+    assert "server.run[0]" in commands.add("a", "tools/x", code=2)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").touch()
+    assert "server.run[1]" in commands.add("a", "python3", "m.py", code=2)
     assert "must list its hosts" in commands.add("a", "cat", secrets=("KEY",), code=2)
     assert "NAME=VALUE" in commands.add("a", "cat", env=("A",), code=2)
     assert "absolute path" in commands.add("a", "no-such-program", code=1)

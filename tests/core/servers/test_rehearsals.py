@@ -58,6 +58,8 @@ def test_a_yes_makes_what_the_rehearsal_changed_and_undo_takes_it_back(
     assert server.tree() == {**before, "a.txt": "one\ntwo\n"}
     assert server.undo(done) == {}
     assert server.tree() == before
+    log = (server.home / "servers" / "notes.log").read_text()
+    assert "append is called ‹ESC›[2J\n" in log
 
 
 def test_it_is_not_called_again_as_long_as_what_it_changed_is_as_it_was(
