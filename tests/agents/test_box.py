@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,14 +16,13 @@ from aileron_core.connectors.network.host_network import HostNetwork
 from aileron_core.connectors.network.host_resolver import HostList
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.table import ServerTable
-from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
+from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder, run_as_ordinary
+from tests.support.processes import running_with
 from tests.support.tls import certificate
+from tests.support.variants import needs_bubblewrap
 
 CHILD = Path(__file__).parent / "box_child.py"
-pytestmark = pytest.mark.skipif(
-    shutil.which("bwrap", path="/usr/bin:/bin") is None or not Path("/usr/bin/python3").exists(),
-    reason="needs bubblewrap and a system Python",
-)
+pytestmark = needs_bubblewrap
 EROFS = "OSError 30"
 
 
@@ -32,16 +30,7 @@ EROFS = "OSError 30"
 def result() -> Iterator[dict[str, Any]]:
     with ordinary_folder() as folder:
         certificate(folder, "api.example", "evil.example")
-        done = subprocess.run(
-            [*AS_ORDINARY, sys.executable, str(CHILD), str(folder)],
-            env={**os.environ, OWNS: str(folder)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        yield json.loads(done.stdout)
+        yield json.loads(run_as_ordinary(CHILD, folder).stdout)
 
 
 def test_nothing_of_the_machine_is_there(result: dict[str, Any]) -> None:
@@ -158,6 +147,7 @@ def test_a_box_ends_with_its_console() -> None:
     """Killed, it can end nothing itself: a server that is deaf, and what it left in the background, end too."""
     with ordinary_folder() as folder:
         certificate(folder, "api.example")
+        word = f"\0{folder.name}\0"  # an argument of each process in a box
         with subprocess.Popen(
             [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), "killed"],
             env={**os.environ, OWNS: str(folder)},
@@ -166,23 +156,9 @@ def test_a_box_ends_with_its_console() -> None:
         ) as console:
             assert console.stdout
             assert console.stdout.readline() == "running\n"
-            assert len(_named(folder.name)) >= 6
+            assert len(running_with(word)) >= 6
             console.send_signal(signal.SIGKILL)
         until = time.monotonic() + 5
-        while _named(folder.name) and time.monotonic() < until:
+        while running_with(word) and time.monotonic() < until:
             time.sleep(0.01)
-        assert _named(folder.name) == []
-
-
-def _named(word: str) -> list[int]:
-    """Return the processes that have *word* for an argument."""
-    found: list[int] = []
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit():
-            try:
-                words = (each / "cmdline").read_bytes().split(b"\0")
-            except OSError:  # it ended
-                continue
-            if word.encode() in words:
-                found.append(int(each.name))
-    return found
+        assert running_with(word) == []

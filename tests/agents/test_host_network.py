@@ -2,10 +2,7 @@
 
 import errno
 import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.agents.agents_bench import Bench
-from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
+from tests.support.ordinary import ordinary_folder, run_as_ordinary
 from tests.support.tls import certificate
 
 CHILD = Path(__file__).parent / "host_network_child.py"
@@ -39,16 +36,7 @@ print("NOW", look_up(), [name for name in os.environ if "proxy" in name.lower()]
 def result() -> Iterator[dict[str, Any]]:
     with ordinary_folder() as folder:
         certificate(folder, *(f"{each}.example" for each in ("alpha", "beta", "late")))
-        done = subprocess.run(
-            [*AS_ORDINARY, sys.executable, str(CHILD), str(folder)],
-            env={**os.environ, OWNS: str(folder)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        yield json.loads(done.stdout)
+        yield json.loads(run_as_ordinary(CHILD, folder).stdout)
 
 
 def test_a_listed_name_is_reached_by_clients_that_know_no_proxy(result: dict[str, Any]) -> None:

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from aileron_core.connectors.servers.packages import installed
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.errors import Unavailable
-from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
+from tests.support.ordinary import ordinary_folder, run_as_ordinary
 from tests.support.tls import certificate
 from tests.support.variants import ALL
 
@@ -28,16 +26,9 @@ pytestmark = pytest.mark.skipif(
 def _met(which: str) -> Iterator[dict[str, Any]]:
     with ordinary_folder() as folder:
         certificate(folder, "registry.example", "evil.example")
-        done = subprocess.run(
-            [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), which],
-            env={**os.environ, OWNS: str(folder), "HOME": str(folder)},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
+        yield json.loads(
+            run_as_ordinary(CHILD, folder, which, timeout=600, HOME=str(folder)).stdout
         )
-        assert done.returncode == 0, done.stderr
-        yield json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")

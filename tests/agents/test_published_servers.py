@@ -1,17 +1,14 @@
 """MCP servers as their authors published them: in their boxes, behind the gate, before a service that plays their API."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.agents.published_child import PAGE, PUBLISHED, SERVERS, TOKEN
-from tests.support.ordinary import AS_ORDINARY, OWNS, ROOT, ordinary_folder
+from tests.support.ordinary import ordinary_folder, run_as_ordinary
 
 CHILD = Path(__file__).parent / "published_child.py"
 PLACES = {"github": "/repos/ana/work/issues/7", "notion": f"/v1/pages/{PAGE}"}
@@ -25,15 +22,7 @@ pytestmark = pytest.mark.skipif(
 def met(name: str) -> dict[str, Any]:
     """Return what came of the server *name*, with all that was logged meanwhile."""
     with ordinary_folder() as folder:
-        done = subprocess.run(
-            [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), name],
-            env={**os.environ, OWNS: str(folder), "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
+        done = run_as_ordinary(CHILD, folder, name)
     return {**json.loads(done.stdout), "logged": done.stderr}
 
 

@@ -5,7 +5,6 @@ socket, no network, no process of ours.
 """
 
 import json
-import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.server_harness import Console, aileron, aileron_json
+from tests.support.variants import needs_bubblewrap
 
 PYTHON = Path("/usr/bin/python3")
 SAY: list[dict[str, Any]] = [
@@ -33,9 +33,7 @@ SAY: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.skipif(
-    shutil.which("bwrap") is None or not PYTHON.exists(), reason="needs bwrap and a system Python"
-)
+@needs_bubblewrap
 def test_a_sessions_socket_is_all_that_a_container_needs(home: Path, tmp_path: Path) -> None:
     """One file, any Python, `AILERON_URL=unix:...`; no token, no home, no network."""
     relay_file = tmp_path / "relay.pyz"

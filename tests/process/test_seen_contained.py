@@ -1,15 +1,13 @@
 """A session that is said to be contained, and what the console makes of who comes as it."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.server_harness import DRAFT, Attended, eventually
+from tests.support.variants import needs_bubblewrap
 
 PYTHON = "/usr/bin/python3"
 ASKS = (
@@ -24,10 +22,7 @@ ASKS = (
     "print(answer.partition(b'\\r\\n\\r\\n')[2].decode())\n"
 )
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("bwrap") is None or not Path(PYTHON).exists(),
-    reason="needs bubblewrap and a system Python",
-)
+pytestmark = needs_bubblewrap
 
 
 def asks(session: Mapping[str, Any], draft: str, *, contained: bool) -> str:

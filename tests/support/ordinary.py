@@ -14,13 +14,12 @@ import ctypes
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-
-__all__ = ["AS_ORDINARY", "OWNS", "USER", "acting_as", "as_ordinary", "give", "ordinary_folder"]
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -91,6 +90,19 @@ def ordinary_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+def run_as_ordinary(
+    program: Path, folder: Path, *words: str, timeout: float = 120, **env: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program of this checkout in Python as that user, who owns *folder*, its first argument, to its good end."""
+    done = subprocess.run(
+        [*AS_ORDINARY, sys.executable, str(program), str(folder), *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT), OWNS: str(folder), **env},
+        capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def _checked(result: int, what: str) -> None:

@@ -1,10 +1,8 @@
 """Commands of an agent as the commands worker runs them: in its sandbox as an ordinary user, and as plain processes."""
 
 import os
-import shutil
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +11,8 @@ import pytest
 from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.command_sandbox import Sandbox, sandboxed_worker
 from tests.support.processes import eventually
+from tests.support.variants import needs_bubblewrap
 
-needs_sandbox = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
-)
 MARK = f"6{os.getpid():07}"
 """Seconds that the tests' own processes sleep: by this they are found in the process table."""
 
@@ -49,7 +45,7 @@ def processes_of(text: str = MARK) -> list[int]:
     return found
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_a_command_answers_with_what_it_did(sandbox: Sandbox) -> None:
     done = sandbox.run("echo out; echo err >&2; pwd; exit 3")
     assert (done["exit_code"], done["stderr"]) == (3, "err\n")
@@ -58,7 +54,7 @@ def test_a_command_answers_with_what_it_did(sandbox: Sandbox) -> None:
     assert sandbox.run("cat")["stdout"] == ""  # nothing to read
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_words_are_executed_as_they_are(sandbox: Sandbox) -> None:
     """No shell: a rule that saw these words has seen what runs."""
     words = ["printf", "%s|", "$HOME", "a b", "*", ";"]
@@ -69,7 +65,7 @@ def test_words_are_executed_as_they_are(sandbox: Sandbox) -> None:
         sandbox.worker.call("run", argv=["./a.txt"])
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_output_is_cut_in_the_middle_and_says_so(sandbox: Sandbox) -> None:
     text = sandbox.prints("echo first; head -c 600000 /dev/zero | tr '\\0' x; echo; echo last")
     assert text.startswith("first\n")
@@ -77,7 +73,7 @@ def test_output_is_cut_in_the_middle_and_says_so(sandbox: Sandbox) -> None:
     assert f"\n[{600_012 - 256 * 1024} bytes left out]\n" in text
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_commands_run_side_by_side_and_end_when_told_or_in_time(sandbox: Sandbox) -> None:
     """Each ends alone, with what it had printed, and everything that it started."""
     stopped = sandbox.worker.send("run", command=f"echo began; sleep {MARK} & sleep {MARK}")
@@ -103,13 +99,13 @@ sleep 0.1; echo started
 """
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_nothing_outlives_its_command(sandbox: Sandbox) -> None:
     assert sandbox.prints(ORPHANS) == "started\n"
     assert processes_of() == []
 
 
-@needs_sandbox
+@needs_bubblewrap
 @pytest.mark.parametrize("killed", ["standard input", "worker", "bwrap"])
 def test_nothing_outlives_the_worker(killed: str) -> None:
     """Whatever ends: the launcher closes its pipe, or either process is killed."""
@@ -175,7 +171,7 @@ print("open", sorted(map(int, os.listdir("/proc/self/fd")))[:-1])
 """
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_a_command_has_no_way_to_the_worker_or_out(sandbox: Sandbox) -> None:
     """No namespace and no mount of its own, and of other processes only the one above it, which is closed."""
     (sandbox.project / "try.py").write_text(ESCAPES)
@@ -194,7 +190,7 @@ def test_a_command_has_no_way_to_the_worker_or_out(sandbox: Sandbox) -> None:
     assert lines[-2:] == ["processes []", "open [0, 1, 2]"]
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_each_command_has_namespaces_of_its_own(sandbox: Sandbox) -> None:
     sandbox.prints(": > sub/seen")
     names = "cd /proc/self/ns; readlink pid ipc mnt user; cd ~-/sub; echo >> seen"
@@ -205,7 +201,7 @@ def test_each_command_has_namespaces_of_its_own(sandbox: Sandbox) -> None:
     assert not one & other
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_protected_and_hidden_paths_stay_what_they_are(sandbox: Sandbox) -> None:
     assert "Read-only file system" in str(sandbox.run("echo theirs > .envrc")["stderr"])
     assert "busy" in str(sandbox.run("rm -f .envrc")["stderr"])
@@ -215,7 +211,7 @@ def test_protected_and_hidden_paths_stay_what_they_are(sandbox: Sandbox) -> None
     )
 
 
-@needs_sandbox
+@needs_bubblewrap
 def test_no_command_puts_anything_in_the_place_of_what_later_ones_run(sandbox: Sandbox) -> None:
     """What leads to the project, to a tool below the home, to the shell and to the loader stays there."""
     for command in (

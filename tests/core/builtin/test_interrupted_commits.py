@@ -5,9 +5,7 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +17,9 @@ from aileron_core.launch.sweep import LaunchSweep
 from tests.support.builtin_worker import WorkerError
 from tests.support.command_sandbox import Sandbox, recovered, sandboxed_worker
 from tests.support.processes import with_descendants
+from tests.support.variants import needs_bubblewrap
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
-)
+pytestmark = needs_bubblewrap
 
 COUNT = 150
 OLD = {f"d/{each}": f"old {each}\n" for each in range(COUNT)}

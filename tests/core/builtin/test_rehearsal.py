@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -26,10 +25,9 @@ from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.command_sandbox import Sandbox, sandboxed_worker
 from tests.support.ordinary import as_ordinary, give
 from tests.support.processes import with_descendants
+from tests.support.variants import needs_bubblewrap
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
-)
+pytestmark = needs_bubblewrap
 
 FILES = {
     "a.txt": "one\n", "b.txt": "two\n", "d/f": "three\n", "d/g": "four\n", "e/h": "five\n",

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,13 +14,9 @@ import pytest
 
 from aileron_core.containment.detection import weaker_containment
 from tests.support.ordinary import AS_ORDINARY, OWNS
+from tests.support.variants import needs_bubblewrap
 
-pytestmark = [
-    pytest.mark.skipif(
-        shutil.which("bwrap") is None or not Path("/usr/bin/python3").exists(),
-        reason="needs bubblewrap and a system Python",
-    )
-]
+pytestmark = needs_bubblewrap
 MEETING = Path(__file__).resolve().parents[2] / "support" / "meeting.py"
 
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -19,10 +18,9 @@ from aileron_core.errors import Unavailable
 from tests.support.ordinary import give
 from tests.support.processes import alive, eventually, with_descendants
 from tests.support.rehearsed_server import RehearsedServer, rehearsed_server
+from tests.support.variants import needs_bubblewrap
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
-)
+pytestmark = needs_bubblewrap
 
 FILES = {"a.txt": "one\n", ".envrc": "mine\n", ".git/config": "[core]\n", "d/b.txt": "b\n"}
 READ = {"op": "read", "args": {"path": "${args.path}"}}
