@@ -9,8 +9,6 @@ from examples.mailbox.server import Mailbox
 from tests.support.server_harness import CLI, Console, eventually
 from tests.support.terminal import Pty
 
-__all__ = ["ScreenConsole"]
-
 
 class ScreenConsole(Console):
     """`aileron console` with somebody, or something, at its keyboard."""

@@ -10,8 +10,6 @@ from textual.widget import Widget
 
 from tests.screen.driving import Console
 
-__all__ = ["Cell", "Grid"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:

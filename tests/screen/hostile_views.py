@@ -13,8 +13,6 @@ from aileron_core.console_port.view_models import ApprovalView, LibraryItemView,
 from aileron_core.errors import Problem
 from tests.support.screens.calls import approval, drifted, snapshot
 
-__all__ = ["hostile", "hostile_snapshot"]
-
 OURS = {
     "approval_id",
     "run_id",

@@ -12,8 +12,6 @@ from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.library.comparison import compare_actions
 from tests.screen.driving import NOW
 
-__all__ = ["SEND", "changed", "connector", "offered", "widened"]
-
 SEND = (Path(__file__).parents[2] / "examples" / "actions" / "send-draft.md").read_text("utf-8")
 
 

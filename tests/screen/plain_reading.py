@@ -5,8 +5,6 @@ from pathlib import Path
 
 from tests.support.terminal import Pty
 
-__all__ = ["Reader"]
-
 CHILD = Path(__file__).parent / "plain_child.py"
 ASKS = "\n> "
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from aileron_core.console_port.view_models import NotAcceptedView, SuiteView
 
-__all__ = ["NAMES", "held_file", "suite", "suite_of_515"]
-
 SUITE = SuiteView(
     suite_id="1791467000-0123abcd", source="/home/ana/suites/tracker", added_at=1_791_467_000
 )

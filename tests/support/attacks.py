@@ -8,18 +8,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-__all__ = [
-    "ATTACKS",
-    "CANARY",
-    "LONG",
-    "RAW",
-    "Attack",
-    "cut_to",
-    "everything",
-    "harmless",
-    "printed",
-]
-
 CANARY = "ЖЖЖ"
 
 

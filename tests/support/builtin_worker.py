@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from aileron_core.connectors.builtin.worker.frames import BrokenFrame, frame_bytes, read_frame
 
-__all__ = ["Worker", "WorkerError"]
-
 MODULE = "aileron_core.connectors.builtin.worker"
 PATIENCE = 30.0
 

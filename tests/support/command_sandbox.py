@@ -18,8 +18,6 @@ from typing import Any
 from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
 
-__all__ = ["Sandbox", "recovered", "sandboxed_worker"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

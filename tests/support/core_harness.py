@@ -62,36 +62,6 @@ from examples.mailbox import Mailbox
 
 ROOT = Path(__file__).parents[2]
 
-__all__ = [
-    "DRAFT",
-    "PASSPHRASE",
-    "PATIENCE",
-    "REPEATABLE",
-    "SEND_DRAFT",
-    "SHORT_OF_TIME",
-    "UPDATE_DRAFT",
-    "Core",
-    "Mailbox",
-    "Start",
-    "audit_problems",
-    "certificates_read_once",
-    "change_rows",
-    "compiled_once",
-    "hold_answers",
-    "install_examples",
-    "open_session",
-    "problem_kinds",
-    "problem_messages",
-    "protected_home",
-    "readdress",
-    "records",
-    "run",
-    "run_on_request",
-    "unlock",
-    "wait_for_request",
-    "writes",
-]
-
 DRAFT = "r-8842190447"
 """The first draft in a fresh mailbox: to Anna Brandt, `Q3 numbers`."""
 PATIENCE = 60.0

@@ -13,8 +13,6 @@ import wasmtime
 from aileron_core.connectors.store import ConnectorStore
 from tests.support.guests import printing
 
-__all__ = ["ECHO", "SAYS", "InstalledConnectors", "chained", "install_connectors"]
-
 ECHO = "local://tests/echo"
 SAYS = "local://tests/says"
 _PAGES = 500

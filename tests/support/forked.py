@@ -35,8 +35,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["forked", "forking_programs", "run_forked", "take_terminal"]
-
 _USUAL = {"stdin", "stdout", "stderr", "text", "env", "cwd", "start_new_session", "preexec_fn"}
 _AT_START = ("LD_", "LC_", "MALLOC_", "GLIBC_", "AILERON_VAULT_PASSPHRASE")
 """What the start of a process reads, or the kernel shows of one; of Python's own, -I has nothing read."""

@@ -11,8 +11,6 @@ from urllib.parse import parse_qsl, unquote
 
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
-__all__ = ["HEAD", "REPO", "TOKEN", "GitHub", "github_service"]
-
 TOKEN = "github_pat_canary0d1e5f"
 REPO = "octo/app"
 HEAD = "6dcb09b5b57875f334f61aebed695e2e4193db5e"

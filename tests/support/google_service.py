@@ -11,8 +11,6 @@ from tests.support.authorization_server import AuthorizationServer
 from tests.support.core_harness import Mailbox
 from tests.support.tls_service import Reply, Request, tls_service
 
-__all__ = ["GMAIL", "HOSTS", "Google", "google_service"]
-
 GMAIL = "gmail.googleapis.com"
 _PLACES = {
     ("accounts.google.com", "/o/oauth2/v2/auth"): "/authorize",

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-__all__ = ["Answering", "HttpRequest", "http_server", "reply"]
-
 HttpRequest = http.server.BaseHTTPRequestHandler
 Answering = Callable[[HttpRequest, bytes], object]
 """Answers a request, whatever its method, whose body was read."""

@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["Listener", "listening", "locked_by_another_process"]
-
 _LOCKS = (
     "import fcntl, os, sys; f = os.open(sys.argv[1], os.O_RDONLY);"
     "fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"

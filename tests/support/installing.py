@@ -8,8 +8,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["ROOT", "Installed", "build_sdist", "build_wheel", "new_environment"]
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["alive", "command_lines", "eventually", "running_with", "states", "with_descendants"]
-
 
 def _stats() -> Iterator[tuple[int, str, int]]:
     """Each process with its state and its parent."""

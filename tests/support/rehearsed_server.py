@@ -21,8 +21,6 @@ from typing import Any
 
 from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
 
-__all__ = ["Call", "RehearsedServer", "rehearsed_server"]
-
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = Path(__file__).with_name("notes_server.py")
 

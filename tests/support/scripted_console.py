@@ -11,8 +11,6 @@ from typing import Any
 
 from tests.support.mcp_harness import listen_unix, lock_home
 
-__all__ = ["Script", "http_answer", "scripted_console"]
-
 Script = Callable[[str, str, dict[str, Any]], bytes]
 """From request line, MCP session and body: the answer, empty for a console that hangs up."""
 

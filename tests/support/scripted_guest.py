@@ -18,8 +18,6 @@ from tests.support.guests import requesting
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.tls_service import Request
 
-__all__ = ["Answer", "ScriptedService", "furnish_guest", "scripted_service"]
-
 FQN = "local://tests/scripted"
 
 _MANIFEST = """

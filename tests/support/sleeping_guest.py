@@ -10,8 +10,6 @@ import wasmtime
 from aileron_core.connectors.store import ConnectorStore
 from tests.support.guests import requesting
 
-__all__ = ["FQN", "install_sleeper", "long_action"]
-
 FQN = "local://tests/sleeper"
 
 _MANIFEST = """

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["FIRST", "GATED", "READS", "write_actions"]
-
 GATED, READS, FIRST = 360, 151, 4
 """How many ask a person, how many run unasked and are marked as reads, and how many are not."""
 

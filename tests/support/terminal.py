@@ -25,8 +25,6 @@ from rich.cells import get_character_cell_size
 from tests.support.forked import forked
 from tests.support.processes import eventually
 
-__all__ = ["PATIENCE", "Cells", "Pty", "joins_nothing"]
-
 PATIENCE = 60.0
 
 _TOKEN = re.compile(

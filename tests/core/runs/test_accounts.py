@@ -308,9 +308,6 @@ async def test_an_opened_call_of_an_earlier_console_names_its_account(start: Sta
             assert [each.name for each in call.approval.accounts] == [name]
 
 
-__all__ = ["place", "start"]
-
-
 async def test_an_account_is_bound_and_a_call_that_waited_goes_on(core: Core, place: Place) -> None:
     """Its secret is overwritten in the intent, and in no event."""
     core.app.vault.create(Secret(PASSPHRASE))

@@ -19,8 +19,6 @@ from aileron_core.releases.signing import sign_sums
 from aileron_core.releases.suite import SIGNATURE_FILE, SUMS_FILE
 from examples.connectors.build import compile_module
 
-__all__ = ["CORPUS", "SUITES", "needs_corpus", "signed", "unpack"]
-
 CORPUS = Path(os.environ.get("AILERON_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
 SUITES = {"api_key": "linear-sample", "oauth2": "google", "aws_sigv4": "athena"}
 """By the kind of their credential."""

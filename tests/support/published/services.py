@@ -17,8 +17,6 @@ from tests.support.core_harness import Mailbox
 from tests.support.google_service import HOSTS, Google
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
-__all__ = ["ACCESS_KEY_ID", "LINEAR_KEY", "QUERY", "SECRET_ACCESS_KEY", "Published", "published"]
-
 LINEAR_KEY = "lin_api_canary0f51b2d9"
 ACCESS_KEY_ID = "AKIACANARY00EXAMPLE0"
 SECRET_ACCESS_KEY = "canary/41xBq+0eEXAMPLEKEY"

@@ -7,8 +7,6 @@ from aileron_core.console_port.field_views import DriftView, FieldChangeView, Fi
 from aileron_core.console_port.view_models import ApprovalView, StepView
 from tests.support.screens.home import library_items, not_accepted, process, record_views, sessions
 
-__all__ = ["NOW", "approval", "drifted", "fixtures", "later_steps", "snapshot"]
-
 NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
 
 MAIL = """Hi all,

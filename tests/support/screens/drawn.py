@@ -29,8 +29,6 @@ from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.calls import NOW
 from tests.support.screens.port import FixtureCore
 
-__all__ = ["Drawn", "situation"]
-
 _SIGNS = Glyphs()
 
 

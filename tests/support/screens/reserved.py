@@ -1,7 +1,5 @@
 """Attacks on columns that are ours, and which part of a line that is."""
 
-__all__ = ["ATTACKS", "allowed"]
-
 # Every attack carries letters that none of our own words have.
 ATTACKS = (
     "WILL HAPPEN  ЖЖЖ checked by Aileron\nSubject   ┃ ЖЖЖ",

@@ -14,11 +14,6 @@ from aileron_core.console_port.field_views import (
 from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView, RecordView
 from tests.support.screens.calls import NOW, approval, snapshot
 
-__all__ = [
-    "AS_APPROVED", "DRAFT", "FQN", "HOME", "NOW", "TO", "WORK", "Undrawable", "body", "change", "denied", "differing", "held", "key_of", "mail",
-    "need", "record", "recorded", "short", "start",
-]  # fmt: skip
-
 AS_APPROVED = ReadBack(status="held", at=NOW - 3, compared=3)
 TO = FieldView(label="To", value="ana@example.com")
 DRAFT = "\n".join(["Hi all,", *(f"This is line {n}." for n in range(2, 20)), "Ana"])
