@@ -1,11 +1,10 @@
-// Official MCP clients, told by JSON lines on stdin what to do: see TypeScript in packages.py.
+// Official MCP clients, told by JSON lines on stdin what to do, one after the other: see TypeScript in packages.py.
 //
-//   {"n", "do": "connect", "client", "package": "sdk"|"client", "url", "token"} or {..., "command", "env"}
-//   {"n", "do": "tools"|"close", "client"}
-//   {"n", "do": "call", "client", "tool", "arguments", "as"?}    "as": a name to cancel it by
-//   {"n", "do": "cancel", "client", "as"}
+//   {"do": "connect", "client", "package": "sdk"|"client", "url", "token"} or {..., "command", "env"}
+//   {"do": "tools", "client"}
+//   {"do": "call", "client", "tool", "arguments"}
 //
-// Answers are {"re": n, "value"} or {"re": n, "threw"}; events {"client", "heard", ...}.
+// Answers are {"value"} or {"threw", "code"}. What a client finds wrong by itself goes to stderr.
 
 import * as readline from 'node:readline';
 
@@ -16,11 +15,6 @@ import { StdioClientTransport as SdkStdio } from '@modelcontextprotocol/sdk/clie
 import { StreamableHTTPClientTransport as SdkHttp } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 const clients = new Map();
-const calls = new Map();
-
-function say(value) {
-  process.stdout.write(JSON.stringify(value) + '\n');
-}
 
 // The package `sdk` speaks up to 2025-11-25; `client` asks for 2026-07-28 first.
 const kinds = {
@@ -36,14 +30,8 @@ const kinds = {
 const actions = {
   async connect({ client: name, package: kind, url, token, command, env }) {
     const { Client, Stdio, Http, options } = kinds[kind];
-    const onChanged = (error, tools) =>
-      say({ client: name, heard: 'tools', error: error && String(error), tools: tools?.map((tool) => tool.name) });
-    const client = new Client(
-      { name: `typescript-${kind}`, version: '1.0.0' },
-      { ...options, listChanged: { tools: { onChanged } } },
-    );
-    client.onerror = (error) => say({ client: name, heard: 'error', message: String(error) });
-    client.onclose = () => say({ client: name, heard: 'closed' });
+    const client = new Client({ name: `typescript-${kind}`, version: '1.0.0' }, options);
+    client.onerror = (error) => console.error(`${name}: ${error}`);
     const transport = url
       ? new Http(new URL(url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } })
       : new Stdio({ command, env, stderr: 'inherit' });
@@ -61,40 +49,20 @@ const actions = {
     return (await clients.get(client).listTools()).tools;
   },
 
-  async call({ client: name, tool, arguments: args, as }) {
-    const client = clients.get(name);
-    const stop = new AbortController();
-    if (as) calls.set(as, stop);
-    const options = {
-      signal: stop.signal,
-      timeout: 60_000,
-      onprogress: (progress) => say({ client: name, heard: 'progress', tool, ...progress }),
-    };
-    const parameters = { name: tool, arguments: args };
-    // The older package takes a result schema between the two.
-    return client instanceof SdkClient
-      ? client.callTool(parameters, undefined, options)
-      : client.callTool(parameters, options);
-  },
-
-  async cancel({ as }) {
-    calls.get(as).abort('not wanted any more');
-  },
-
-  async close({ client }) {
-    await clients.get(client).close();
-    clients.delete(client);
+  async call({ client, tool, arguments: args }) {
+    return clients.get(client).callTool({ name: tool, arguments: args });
   },
 };
 
-const working = [];
 for await (const line of readline.createInterface({ input: process.stdin })) {
   const command = JSON.parse(line);
-  working.push(
-    actions[command.do](command).then(
-      (value) => say({ re: command.n, value: value ?? null }),
-      (error) => say({ re: command.n, threw: String(error), code: error.code ?? null }),
-    ),
+  const answer = await actions[command.do](command).then(
+    (value) => ({ value: value ?? null }),
+    (error) => ({ threw: String(error), code: error.code ?? null }),
   );
+  process.stdout.write(JSON.stringify(answer) + '\n');
 }
-await Promise.all([...clients.values()].map((client) => client.close()));
+for (const client of clients.values()) {
+  client.onerror = undefined; // that its streams end now is no fault
+  await client.close();
+}

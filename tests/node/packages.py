@@ -2,12 +2,9 @@
 
 import json
 import os
-import queue
 import re
 import subprocess
-import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +83,7 @@ def checks(results: Path) -> dict[str, dict[str, str]]:
 
 
 class TypeScript:
-    """A Node process with official clients in it; each has a name, and all work at once.
-
-    Commands go in as JSON lines, answers and events come out as JSON lines (client.mjs).
-    """
+    """A Node process with official clients in it, by name; it does what it is told by JSON lines (client.mjs)."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -100,55 +94,26 @@ class TypeScript:
             text=True,
             env=environment(),
         )
-        self._number = 0
-        self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
-        self.events: list[dict[str, Any]] = []
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            said = json.loads(line)
-            if "re" in said:
-                self._answers[said["re"]].put(said)
-            else:
-                self.events.append(said)
-
-    def events_of(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """Return the events of one client and kind, oldest first."""
-        return [e for e in list(self.events) if e["client"] == name and e["heard"] == kind]
 
     def ask(self, do: str, client: str, **more: Any) -> Any:
         """Send a command and wait for its answer; raise the client's own message where it threw."""
-        self._number += 1
-        answers = self._answers[self._number] = queue.SimpleQueue()
         assert self._process.stdin is not None
-        command = {"n": self._number, "do": do, "client": client, **more}
-        self._process.stdin.write(json.dumps(command) + "\n")
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"do": do, "client": client, **more}) + "\n")
         self._process.stdin.flush()
-        said = answers.get(timeout=60)
+        said = json.loads(self._process.stdout.readline())
         if "threw" in said:
             raise AssertionError(f"{said['threw']} (code {said['code']})")
         return said["value"]
 
-    def call(self, client: str, tool: str, arguments: Mapping[str, Any], **more: Any) -> Any:
+    def call(self, client: str, tool: str, arguments: Mapping[str, Any]) -> Any:
         """Call a tool; return the result as the client gives it."""
-        return self.ask("call", client, tool=tool, arguments=dict(arguments), **more)
+        return self.ask("call", client, tool=tool, arguments=dict(arguments))
 
     def close(self) -> None:
-        """Close every client, and fail if the process said anything on stderr."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
+        """Close every client, and fail if one of them, or the process, said anything on stderr."""
         try:
-            code = self._process.wait(60)
+            _, said = self._process.communicate(timeout=60)
         finally:
             self._process.kill()
-            self._reader.join()
-        said = self._process.stderr.read()
-        self._process.stdout.close()
-        self._process.stderr.close()
-        assert (code, said) == (0, "")
+        assert (self._process.returncode, said) == (0, "")
