@@ -14,17 +14,11 @@ from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
 from tests.support.core_harness import SHORT_OF_TIME
 from tests.support.server_harness import DRAFT, eventually
-from tests.support.terminal import Pty
+from tests.support.terminal import ASKS, PlainText, Pty
 from tests.support.variants import variants
 
-ASKS = "\n> "
 
-
-class Plain(ScreenConsole):
-    """A console without a screen; `mark` is how far its words were read."""
-
-    mark = 0
-
+class Plain(PlainText, ScreenConsole):
     def start(self, *more: str) -> None:
         self.pty = Pty([*self._words, "--plain", *more])
         self.process = self.pty.process
@@ -32,22 +26,6 @@ class Plain(ScreenConsole):
         self.pty.until((self.home / "daemon.json").exists, "its address")
         self.url = json.loads((self.home / "daemon.json").read_text())["url"]
         self.port = int(self.url.rpartition(":")[2])
-
-    @property
-    def output(self) -> str:
-        return self.pty.raw.decode(errors="ignore").replace("\r\n", "\n").replace("\a", "")
-
-    def read_until(self, text: str) -> str:
-        """Wait for *text* behind what was read already; return what was written up to its end."""
-        self.pty.until(lambda: text in self.output[self.mark :], text)
-        begin, self.mark = self.mark, self.output.index(text, self.mark) + len(text)
-        return self.output[begin : self.mark]
-
-    def asked(self) -> str:
-        return self.read_until(ASKS)
-
-    def answer(self, text: str) -> None:
-        self.pty.type(text.encode() + b"\n")
 
     def ask(self, times: int = 1, **more: object) -> None:
         """Let an agent ask to send the draft, *times* over in a session of its own each."""

@@ -1,17 +1,41 @@
 """The brake, the lock, the vault, and what is printed on demand, in a console without a screen."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aileron_tui.words.status import UNDRAWABLE
-from tests.screen.plain_reading import Reader
+from tests.support.terminal import PlainText, Pty
 from tests.support.variants import variants
 
+CHILD = Path(__file__).parent / "plain_child.py"
 ASKS_STOP = "Stop everything? This denies 7 calls, ends 3 sessions and stops 1 run."
 LEFT = "Cancelled. Nothing was stopped or ended."
+
+
+class Reader(PlainText):
+    """A person who reads the child from the top, and types lines."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self._intents = folder / "intents"
+        self._intents.touch()
+        self.pty = Pty([sys.executable, "-I", str(CHILD), str(self._intents), *options])
+
+    def answers(self, line: str) -> str:
+        """Type *line* at the question; return what is written up to the next one."""
+        self.answer(line)
+        return self.asked()
+
+    @property
+    def intents(self) -> str:
+        """What was asked of the core, a line each."""
+        return self._intents.read_text()
+
+    def close(self) -> None:
+        self.pty.close()
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ from tests.support.forked import forked
 from tests.support.processes import eventually
 
 PATIENCE = 60.0
+ASKS = "\n> "
+"""Ends a question of a console without a screen."""
 
 _TOKEN = re.compile(
     r"\x1b\[(?P<csi>[0-9;:?<=>]*[ -/]*[@-~])"
@@ -292,6 +294,32 @@ class Pty:
         self.process.wait()
         os.close(self.master)
         os.close(self.slave)
+
+
+class PlainText:
+    """What a console without a screen writes to its `pty`, read from the top; what was read once is not read again."""
+
+    pty: Pty
+    mark = 0
+    """How far its words were read."""
+
+    @property
+    def output(self) -> str:
+        """Everything that was written so far, as lines."""
+        return self.pty.raw.decode(errors="ignore").replace("\r\n", "\n").replace("\a", "")
+
+    def read_until(self, text: str) -> str:
+        """Wait for *text* behind what was read already; return what was written up to its end."""
+        self.pty.until(lambda: text in self.output[self.mark :], text)
+        begin, self.mark = self.mark, self.output.index(text, self.mark) + len(text)
+        return self.output[begin : self.mark]
+
+    def asked(self) -> str:
+        """Wait for the next question; return what stands before it."""
+        return self.read_until(ASKS)
+
+    def answer(self, line: str) -> None:
+        self.pty.type(line.encode() + b"\n")
 
 
 def joins_nothing(char: str) -> int:

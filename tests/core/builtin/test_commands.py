@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.command_sandbox import Sandbox, sandboxed_worker
-from tests.support.processes import eventually
+from tests.support.processes import eventually, running_with
 from tests.support.variants import needs_bubblewrap
 
 MARK = f"6{os.getpid():07}"
@@ -31,18 +31,9 @@ def unsandboxed(tmp_path: Path) -> Iterator[Worker]:
         yield worker
 
 
-def processes_of(text: str = MARK) -> list[int]:
-    """Return the processes of this machine that have *text* in their command line."""
-    found: list[int] = []
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit() and int(each.name) != os.getpid():
-            try:
-                words = (each / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if text.encode() in words:
-                found.append(int(each.name))
-    return found
+def processes_of(word: str = MARK) -> list[int]:
+    """Return the processes of this machine that have *word* in their command line."""
+    return running_with(f"\0{word}\0")
 
 
 @needs_bubblewrap

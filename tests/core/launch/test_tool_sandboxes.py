@@ -22,7 +22,7 @@ from aileron_core.launch.prepare import LaunchRequest
 from aileron_core.launch.tools.relay import frozen
 from aileron_core.launch.tools.sandboxes import tool_networks
 from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
-from tests.support.processes import eventually
+from tests.support.processes import eventually, running_with
 from tests.support.tool_console import ToolConsole, tool_console
 
 CHILD = Path(__file__).with_name("launch_with_tools.py")
@@ -52,13 +52,7 @@ class Launched:
 
     def pids(self, text: str = "") -> list[int]:
         """Return the processes whose command line has *text* and this project in it."""
-        found: list[int] = []
-        for each in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (each / "cmdline").read_bytes().decode("utf-8", "replace")
-                if text in words and str(self.project) in words:
-                    found.append(int(each.name))
-        return found
+        return running_with(text, str(self.project))
 
 
 def tool_environment(folder: Path) -> dict[str, str]:
