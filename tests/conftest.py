@@ -38,7 +38,7 @@ _REAL = (
         for name in (
             "accepting", "attach", "canaries", "chaos", "console_pane", "console_plain", "console_start", "console_stderr",
             "crash", "crash_halted", "demo", "first_account", "first_connector", "hostile_console",
-            "many_kills", "memory", "oauth", "pager", "pairing", "random_keys", "readme", "relay_restart",
+            "many_kills", "memory", "oauth", "pager", "pairing", "readme", "relay_restart",
             "terminal_background",
         )
     ),
@@ -72,7 +72,6 @@ _FIRST: tuple[str | tuple[str, ...], ...] = (
     "tests/screen/test_hostile_text.py::",
     "tests/process/test_first_connector.py::",
     "tests/process/test_readme.py::test_every_line",
-    "tests/process/test_random_keys.py::",
     "tests/process/test_demo.py::",
     "tests/screen/test_presses.py::test_each_press",
     "tests/process/test_hostile_console.py::",

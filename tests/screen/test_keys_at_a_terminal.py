@@ -188,33 +188,6 @@ def test_a_burst_decides_nothing_and_is_reported(person: Person, keys: bytes, ga
     assert person.decided == before
 
 
-@pytest.mark.parametrize(
-    "rest",
-    [b"\x1b", b"\x1b[", b"\x1b[<35;10;10M", b"\x1b[200~", b"\xc3", b"\xff", b"\x1b]2;x", b"\x00"],
-)
-@pytest.mark.parametrize("together", variants([True, False]))
-def test_a_key_that_came_with_anything_else_decides_nothing(
-    person: Person, rest: bytes, together: bool
-) -> None:
-    """Half a sequence, the mouse, the start of a paste, a byte that is no character."""
-    for _ in range(TRIES):
-        person.rest()
-        before, since, at = person.decided, len(person.pty.raw), monotonic()
-        with before_others():
-            person.type(b"a" + rest if together else b"a")
-            if not together:
-                sleep(0.005)  # two reads of the console
-                person.type(rest)
-        if together or monotonic() < at + 0.018:
-            break
-        person.wait(3.0)  # too late for a burst; a paste without an end is over by then
-    else:
-        pytest.fail("this machine is too busy to send a burst")
-    person.pty.until(lambda: person.said(since, NOTHING), NOTHING)
-    person.wait(SILENCE)
-    assert person.decided == before
-
-
 def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None:
     """Nor does a paste that carries the end of a paste in it."""
     for paste in (
