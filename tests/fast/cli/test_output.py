@@ -12,15 +12,10 @@ from aileron_core import errors
 from aileron_tui.cli.action_run import _report
 from aileron_tui.cli.check import check_actions
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, exit_code, safe_json
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
+from tests.support.json_values import json_values
 
 
-@given(JSON)
+@given(json_values())
 @example({"\x7f": ["\x1b[2J", "\x9b", "\u202e", "\ud800", "\x7f"]})
 def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
     """A terminal obeys nothing in it, and a program reads it back unchanged."""

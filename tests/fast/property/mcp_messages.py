@@ -4,16 +4,13 @@ import json
 
 from hypothesis import strategies as st
 
+from tests.support.json_values import FINITE, json_values
+
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
-NUMBER = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-JSON = st.recursive(
-    st.none() | st.booleans() | NUMBER | TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
-    max_leaves=10,
-)
+JSON = json_values(TEXT)
 
 IDS = st.one_of(
-    st.integers(-5, 5), st.integers(), TEXT, st.none(), st.booleans(), NUMBER, st.just([1]),
+    st.integers(-5, 5), st.integers(), TEXT, st.none(), st.booleans(), FINITE, st.just([1]),
     st.text(st.characters(categories=["Cs"]), max_size=2),
 )  # fmt: skip
 METHODS = st.sampled_from(

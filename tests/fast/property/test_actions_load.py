@@ -14,6 +14,7 @@ from aileron_core.actions.model import Action
 from aileron_core.actions.positions import locate
 from aileron_core.canonical import canonical
 from aileron_core.errors import FileProblems, InvalidArguments
+from tests.support.json_values import json_values
 
 VALID = b"""\xef\xbb\xbf
 +++
@@ -259,19 +260,7 @@ def test_the_finder_agrees_with_the_parser_on_valid_toml(
     assert set(locate(text)) == paths(tomllib.loads(text))
 
 
-JSON_VALUE = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(),
-        st.floats(),
-        st.text(alphabet=st.characters(), max_size=4),
-    ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.text(st.characters(), max_size=3), inner, max_size=3),
-    ),
-)
+JSON_VALUE = json_values(st.text(alphabet=st.characters(), max_size=4), st.integers() | st.floats())
 
 
 @given(st.one_of(JSON_VALUE, st.dictionaries(st.sampled_from(["to", "count", "x"]), JSON_VALUE)))

@@ -13,6 +13,7 @@ from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
 from aileron_core.connectors.wasm.invocation import GuestExit
 from tests.fast.property.test_guest_slices import at_once, refuse
+from tests.support.json_values import json_values
 from tests.support.making import an_invocation
 
 CLASSES = {
@@ -20,11 +21,7 @@ CLASSES = {
     "resource_limit_exceeded",
 }
 LONG = st.text(min_size=64, max_size=200)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | LONG,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
+JSON = json_values(st.text() | LONG, st.integers() | st.floats())
 ANSWERS = st.builds(
     lambda output, error, more: {**more, **({"error": error} if error else {}), "output": output},
     JSON,

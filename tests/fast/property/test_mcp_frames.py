@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from aileron_core.errors import Failure, InvalidArguments
 from aileron_core.server import tool_results
 from aileron_mcp.relay import messages
+from tests.fast.property.mcp_messages import TEXT
+from tests.support.json_values import json_values
 
-TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
-    max_leaves=12,
-)
+JSON = json_values(TEXT, st.integers() | st.floats(allow_nan=False))
 STATES = st.sampled_from(
     ["pending_approval", "completed", "denied", "expired", "withdrawn", "failed", "unknown"]
 )

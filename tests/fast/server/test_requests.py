@@ -15,17 +15,10 @@ from aileron_core.errors import InvalidRequest
 from aileron_core.server.agent_api import bounded_claims
 from aileron_core.server.bodies import Keywords
 from aileron_core.server.request_parsing import RequestBody, json_object
+from tests.support.json_values import json_values
 
 KEYS = st.sampled_from(["a", "b", "c"])
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
+JSON = json_values()
 
 
 def read_object(body: bytes, media: str = "application/json") -> dict[str, Any]:
