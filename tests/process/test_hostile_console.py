@@ -5,7 +5,6 @@ from the service, files from the home. The terminal obeys nothing but what the c
 send, and sees some glyphs wider than the console does.
 """
 
-import re
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
@@ -93,48 +92,3 @@ def test_a_hostile_world_is_shown_and_never_obeyed(
         for title in console.pty.cells.titles
     )
     assert {state for (state,) in console.rows("state")} == {"pending"}
-
-
-def shows_what_was_fetched(console: ScreenConsole) -> None:
-    """Read until the preview stands there; the service has 5 seconds, which a busy machine may need."""
-    cells = console.pty.cells
-    while True:
-        console.pty.until(
-            lambda: "fetched by Aileron" in cells.text or "Preview unavailable" in cells.text,
-            "a preview, or why there is none",
-        )
-        if "fetched by Aileron" in cells.text:
-            return
-        console.pty.type(b"r")
-        console.pty.until(lambda: "Preview unavailable" not in cells.text, "a new preview")
-
-
-@pytest.mark.timeout(200)
-def test_what_is_copied_or_handed_to_the_pager_is_the_marked_text(
-    sit: Callable[..., ScreenConsole], mailbox: Mailbox
-) -> None:
-    """A clipboard is pasted into shells, a pager draws what it reads: both get what stands on screen."""
-    console = sit(answers=True)
-    spoil_draft(mailbox, sendable(everything(600)))
-    token = console.session(label="copied")["token"]
-    console.run("send-draft", {"draft_id": DRAFT}, token)
-    shows_what_was_fetched(console)
-    cells = console.pty.cells
-    drawn_anew = "\x1b[?1049h"
-    done: tuple[tuple[bytes, Callable[[], bool]], ...] = (
-        (b"y", lambda: len(cells.copied) >= 1),
-        (b"p", lambda: console.pty.raw.count(drawn_anew.encode()) >= 2),
-        (b"y", lambda: len(cells.copied) >= 2),
-    )
-    for key, holds in done:
-        console.pty.press(key, holds, f"what {key!r} does")
-    console.pty.settle(0.7)
-    assert cells.strangers == []
-    for copied in cells.copied:
-        assert all(harmless(char) or char in "\n\ufe0e\ufe0f" for char in copied)
-    # Under the pager the main screen was there; what `cat` printed went by as it is.
-    raw = console.pty.raw.decode(errors="ignore")  # what was read last may end within a letter
-    paged = raw.rpartition("\x1b[?1049l")[2].partition(drawn_anew)[0]
-    assert "‹ESC›" in paged
-    bare = re.sub(r"\x1b\[[?>=<0-9;]*[a-z]|\x1b\]2;[^\x07]*\x07", "", paged)
-    assert [c for c in set(bare) if not harmless(c) and c not in "\r\n\ufe0e\ufe0f"] == []
