@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from aileron_core.actions.problems import quoted
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.named_programs import HomeSettings
@@ -45,7 +46,6 @@ SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 """Found in the name of a variable, header or option whose value is a secret."""
-_HEADERS: Final = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var")
 _SECRET_URL = re.compile(
     r"://[^/\s:@]*:[^/\s@]+@|[?&][^=&\s]*(token|key|secret|passw)[^=&\s]*=", re.IGNORECASE
 )
@@ -64,6 +64,8 @@ class AgentServer:
     secrets: Mapping[str, str | None] = field(default_factory=dict[str, str | None], repr=False)
     """Values by name; None for one that is kept elsewhere."""
     url: str = ""
+    credential: CredentialRequirement | None = None
+    """Of one with a URL: the header whose value is the secret."""
     refusal: str = ""
     """Why it cannot be taken over, the end of a sentence about it."""
 
@@ -152,7 +154,7 @@ class _Reader:
             server = replace(bare, url=self._filled(url))
             if _SECRET_URL.search(server.url):
                 raise _Refused("its URL has a secret in it, which would stay readable")
-            return server if url else self._started(server, words, entry)
+            return self._remote(server, entry) if url else self._started(server, words, entry)
         except _Refused as error:
             return replace(bare, command=words, refusal=str(error))
 
@@ -164,13 +166,28 @@ class _Reader:
             return "its headers come from a program (headersHelper), which Aileron does not run"
         if type_ == "sse" or (self._is_gemini and entry.get("url") and type_ != "http"):
             return "it is reached by SSE, which MCP has given up"
-        if any(entry.get(key) for key in _HEADERS):
-            return "it is sent headers: add it by its URL, with --header for the one of its key"
         if entry.get("envFile"):
             return "its variables are in another file (envFile)"
         if entry.get("cwd"):
             return "it is started in a folder of its own (cwd), which it would not have"
         return ""
+
+    def _remote(self, server: AgentServer, entry: Mapping[str, Any]) -> AgentServer:
+        given = {**_table(entry, "headers"), **_table(entry, "http_headers")}
+        given |= {name: f"${{{each}}}" for name, each in _table(entry, "env_http_headers").items()}
+        if variable := entry.get("bearer_token_env_var"):
+            given["Authorization"] = f"Bearer ${{{variable}}}"
+        if len(given) > 1:
+            raise _Refused(
+                "it is sent several headers: add it by its URL, with --header for its key's"
+            )
+        for header, text in given.items():
+            scheme, _, raw = text.rpartition(" ")
+            form = f"{scheme} {{key}}" if scheme else "{key}"
+            key = None if _ASKED.fullmatch(raw) else self._filled(raw)
+            need = CredentialRequirement(kind="api_key", header=header, format=form)
+            server = replace(server, credential=need, secrets={header: key})
+        return server
 
     def _started(
         self, server: AgentServer, words: tuple[str, ...], entry: Mapping[str, Any]

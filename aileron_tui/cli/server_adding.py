@@ -73,7 +73,13 @@ def add_server(
             close_memory()
             requests = PassphraseRequests(context, given_passphrase(passphrase))
             importing = _Import(
-                context=context, source=source, draft=draft, start=start, requests=requests, yes=yes
+                context=context,
+                source=source,
+                draft=draft,
+                start=start,
+                make_outgoing=make_outgoing,
+                requests=requests,
+                yes=yes,
             )
             return importing.run(words)
         if len(words) < 2:
@@ -110,9 +116,14 @@ def _add(
     name: str,
     draft: ServerTable,
     start: StartServer,
-    make_outgoing: MakeOutgoing = None,
+    make_outgoing: MakeOutgoing,
+    key: Secret | None = None,
 ) -> HomeServer:
-    """Start a server once without a secret, and install what is proposed of it; errors as of `adding`'s functions."""
+    """Start a server once without a secret, and install what is proposed of it; errors as of `adding`'s functions.
+
+    Args:
+        key: of a remote one, where it is known.
+    """
     home = Home(context.home)
     if name in home_servers(home):
         raise Conflict(
@@ -122,7 +133,7 @@ def _add(
     home.prepare()
     try:
         table = installed(home.path, table, context.say)
-        tools = list_now(context, name, table, start, make_outgoing)
+        tools = list_now(context, name, table, start, make_outgoing, key)
         return put_server(home, name, tools, manifest_bytes(name, proposed(name, table, tools)))
     except BaseException:
         collect_packages(home)
@@ -175,6 +186,7 @@ class _Import:
     draft: ServerTable
     """What the options say of it."""
     start: StartServer
+    make_outgoing: MakeOutgoing
     requests: PassphraseRequests
     yes: bool
     _items: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -231,13 +243,15 @@ class _Import:
             draft = replace(
                 self.draft,
                 run=each.command,
-                hosts=self._hosts(each),
+                hosts=() if each.url else self._hosts(each),
                 env={**each.env, **self.draft.env},
                 secrets=tuple(dict.fromkeys((*each.secrets, *self.draft.secrets))),
             )
+            key = None
             if each.url:
-                draft = ServerTable(url=each.url)
-            known = _add(self.context, name, draft, self.start)
+                draft = ServerTable(url=each.url, credential=each.credential)
+                key = next((Secret(text) for text in each.secrets.values() if text), None)
+            known = _add(self.context, name, draft, self.start, self.make_outgoing, key)
             _say_added(self.context, known, draft)
             secret = ", with its secrets" if each.secrets else ""
             say(
@@ -266,7 +280,8 @@ class _Import:
         """Put the values of *secrets* into the vault, as an account of the accepted *server*, after a word."""
         values = {name: value for name, value in secrets.items() if value is not None}
         say, home = self.context.say, Home(self.context.home)
-        if values.keys() != {*server.table.secrets}:
+        need = server.table.credential
+        if values.keys() != ({need.header} if need else {*server.table.secrets}):
             return  # some are kept elsewhere: `say_waits` has said who asks for them
         if not server.is_accepted:
             if self.yes:
@@ -286,7 +301,8 @@ class _Import:
             say("It has an account already, which stays as it is.")
             return
         self.requests.prepare()
-        secret = named_values({name: Secret(value) for name, value in values.items()})
+        typed = {name: Secret(value) for name, value in values.items()}
+        secret = typed[need.header] if need else named_values(typed)
         asked = BindAccount(
             connector_hash=user.identity.hash, identity=_IDENTITY, account="", secret=secret
         )

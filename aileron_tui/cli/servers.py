@@ -37,6 +37,7 @@ from aileron_core.library.comparison import compare_connectors
 from aileron_core.library.server_actions import server_actions
 from aileron_core.server.bodies import action_body
 from aileron_core.text import escape
+from aileron_core.vault.secret import Secret
 from aileron_mcp.translate import action_tool, listed_bytes
 from aileron_tui.cli.accepted import load_acceptances, remove_file
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, report_error
@@ -148,8 +149,12 @@ def list_now(
     table: ServerTable,
     start: StartServer,
     make_outgoing: MakeOutgoing,
+    secret: Secret | None = None,
 ) -> tuple[ToolDefinition, ...]:
     """Return what a server lists; a person is asked for the key of a remote one, which is not kept.
+
+    Args:
+        secret: that key, where it is known.
 
     Raises:
         CliError: there is nobody to ask.
@@ -162,9 +167,10 @@ def list_now(
 
     key = None
     if (need := table.credential) is not None:
-        if context.json or not has_terminal():
-            raise CliError(EXIT.USAGE, "There is no terminal to ask for the server's key at.")
-        secret = ask_unseen("Its key, to list its tools once (not shown, not kept): ", "key")
+        if secret is None:
+            if context.json or not has_terminal():
+                raise CliError(EXIT.USAGE, "There is no terminal to ask for the server's key at.")
+            secret = ask_unseen("Its key, to list its tools once (not shown, not kept): ", "key")
         sent = ApiKey(
             secret=secret, hosts=frozenset(table.hosts), header=need.header, format=need.format
         )

@@ -49,12 +49,17 @@ def test_codex_names_variables_that_its_environment_has(tmp_path: Path) -> None:
         tmp_path / "home/.codex/config.toml",
         '[mcp_servers.gh]\ncommand = "uvx"\nargs = ["gh"]\nenv_vars = ["GH_TOKEN", "REGION"]\n'
         '[mcp_servers.gone]\ncommand = "x"\nenv_vars = ["GONE"]\n'
-        '[mcp_servers.far]\nurl = "https://mcp.example"\n',
+        '[mcp_servers.far]\nurl = "https://mcp.example"\nbearer_token_env_var = "GH_TOKEN"\n'
+        '[mcp_servers.two]\nurl = "https://mcp.example"\nhttp_headers = {A = "a", B = "b"}\n',
     )
     found = read(tmp_path, "codex")
     assert (found["gh"].env, found["gh"].secrets) == ({"REGION": "eu"}, {"GH_TOKEN": "canary-1"})
     assert found["gone"].refusal == "its variable GONE is not set here"
-    assert found["far"].url == "https://mcp.example"
+    far = found["far"]
+    assert (far.url, far.secrets) == ("https://mcp.example", {"Authorization": "canary-1"})
+    assert far.credential is not None
+    assert (far.credential.header, far.credential.format) == ("Authorization", "Bearer {key}")
+    assert "several headers" in found["two"].refusal
 
 
 def test_opencodes_are_one_list_in_json_with_comments(tmp_path: Path) -> None:

@@ -375,10 +375,21 @@ def test_a_remote_server_is_added_by_its_url_and_its_key_is_asked_for_once(
         assert "it wants a key" in refused
         assert commands.installed() == []
         said = commands.add("far", URL, header="Authorization", make_outgoing=client)
+        entry = {"url": URL, "headers": {"Authorization": "Bearer canary-of-the-key"}}
+        file = tmp_path / "mcp.json"
+        file.write_text(json.dumps({"mcpServers": {"near": entry}}))
+        given: Any = {**NOTHING, "no_rehearse": False, "yes": True, "make_outgoing": client}
+        told = commands.printed(add_server, (), str(file), (None, None), **given)
     assert "`aileron binding setup far` takes it" in said
-    shown = commands.json(show_server, "far")
-    assert (shown["url"], shown["hosts"], shown["header"]) == (URL, [PLACE], "Authorization")
+    file.unlink()
+    assert "not in its manifest: the values of Authorization" in told
+    assert "accept it in the console, then run this command again" in told
+    for name in ("far", "near"):
+        shown = commands.json(show_server, name)
+        assert (shown["url"], shown["hosts"], shown["header"]) == (URL, [PLACE], "Authorization")
     edited = commands.json(edit_server, "far", ("get=off",), rehearse=None, **NOTHING)
     assert edited["header"] == "Authorization"
     written = [each.read_bytes() for each in (tmp_path / "home").rglob("*") if each.is_file()]
-    assert not any(b"canary-of-the-key" in each for each in (said.encode(), *written))
+    assert not any(
+        b"canary-of-the-key" in each for each in (said.encode(), told.encode(), *written)
+    )
