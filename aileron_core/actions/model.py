@@ -247,32 +247,6 @@ def op_tool_name(name: str) -> str:
     return _NOT_OP_TOOL.sub("_", f"{plugin}_{op}")[:TOOL_NAME_LENGTH]
 
 
-def action_of_op(
-    name: str, whose: ConnectorIdentity, op: str, *, asks: bool, takes_any: bool
-) -> Action:
-    """Return the action of the tool *name*, which calls the *op* of the connector *whose* with the call's arguments.
-
-    Args:
-        asks: a person is asked; else it is a read.
-        takes_any: also with arguments that it does not declare.
-    """
-    pin = ConnectorRequirement(
-        fqn=whose.fqn, version=whose.version, hash=whose.hash, capabilities=(op,)
-    )
-    step = Step(id=op, connector=whose.fqn, op=op, idempotent=not asks, takes_any=takes_any)
-    return Action(
-        name=name,
-        tool=op_tool_name(name),
-        version=whose.version,
-        source=whose.ref,
-        requires=(pin,),
-        intent=name,
-        steps=(step,),
-        approval=Approval(required=asks, effect=None if asks else "read"),
-        file=name,
-    )
-
-
 def is_builtin(name: str) -> bool:
     """Return whether *name* is that of a built-in tool's action."""
     return name.startswith(BUILTIN_PREFIX)

@@ -10,8 +10,10 @@ from aileron_core.actions.interpolate import whole_argument
 from aileron_core.actions.model import (
     BUILT_IN_TOOLS,
     Action,
+    Approval,
+    ConnectorIdentity,
+    ConnectorRequirement,
     Step,
-    action_of_op,
     is_builtin,
     op_tool_name,
 )
@@ -39,6 +41,32 @@ def accepted_plugin(plugin: str, accepted: Iterable[InstalledConnector]) -> Inst
     else:
         message = f"no accepted connector is named {plugin[:80]!r}. Install it, and accept it in the console"
     raise Conflict(f"{message}.", details={"outcome": "held_back"})
+
+
+def action_of_op(
+    name: str, whose: ConnectorIdentity, op: str, *, asks: bool, takes_any: bool
+) -> Action:
+    """Return the action of the tool *name*, which calls the *op* of the connector *whose* with the call's arguments.
+
+    Args:
+        asks: a person is asked; else it is a read.
+        takes_any: also with arguments that it does not declare.
+    """
+    pin = ConnectorRequirement(
+        fqn=whose.fqn, version=whose.version, hash=whose.hash, capabilities=(op,)
+    )
+    step = Step(id=op, connector=whose.fqn, op=op, idempotent=not asks, takes_any=takes_any)
+    return Action(
+        name=name,
+        tool=op_tool_name(name),
+        version=whose.version,
+        source=whose.ref,
+        requires=(pin,),
+        intent=name,
+        steps=(step,),
+        approval=Approval(required=asks, effect=None if asks else "read"),
+        file=name,
+    )
 
 
 def op_action(name: str, connector: InstalledConnector, actions: Iterable[Action]) -> Action:

@@ -12,7 +12,6 @@ from aileron_core.actions.model import (
     Action,
     ActionLimits,
     Input,
-    action_of_op,
 )
 from aileron_core.canonical import canonical, sha256_hex
 from aileron_core.connectors.servers.definitions import ToolDefinition
@@ -22,6 +21,7 @@ from aileron_core.connectors.servers.table import (
     shown_preview,
 )
 from aileron_core.connectors.store import InstalledConnector
+from aileron_core.library.plugin_tools import action_of_op
 
 _WALL_SECONDS = 60
 

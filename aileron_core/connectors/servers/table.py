@@ -200,7 +200,7 @@ def clashes(name: str, words: Mapping[str, Word]) -> dict[str, str]:
     named: dict[str, list[str]] = {}
     for tool, word in words.items():
         if word in ("run", "ask"):
-            named.setdefault(server_tool_name(name, tool), []).append(tool)
+            named.setdefault(op_tool_name(f"{name}.{tool}"), []).append(tool)
     found = dict.fromkeys(
         (tool for shown in named.keys() & BUILT_IN_TOOLS for tool in named[shown]),
         "a tool of Aileron's",
@@ -215,8 +215,3 @@ def clashes(name: str, words: Mapping[str, Word]) -> dict[str, str]:
 def server_name(fqn: str) -> str:
     """Return what a person calls the server whose connector's name is *fqn*."""
     return fqn.removeprefix(PREFIX)
-
-
-def server_tool_name(name: str, tool: str) -> str:
-    """Return what agents call the *tool* of the server *name*."""
-    return op_tool_name(f"{name}.{tool}")
