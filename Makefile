@@ -2,14 +2,13 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
-# Two workers a core of the machines that run this, and one for what waits for real terminals and agents.
+# Two workers a core of the machines that run this: what waits for real terminals and agents leaves most of a core idle.
 WORKERS := 4
-REAL_WORKERS := 2
 REAL_TESTS := tests/agents tests/core/server/test_review_*.py tests/process tests/screen
 # Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-REAL = $(BIN)/python -m pytest -n $(REAL_WORKERS) --dist worksteal -m real
+REAL = $(PYTEST) -m real
 
 .PHONY: help demo setup node test test-all fuzz check format shape stress chaos bench pictures connector confusables clean
 
