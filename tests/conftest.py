@@ -73,6 +73,10 @@ _FIRST: tuple[str | tuple[str, ...], ...] = (
     "tests/process/test_first_connector.py::",
     "tests/process/test_readme.py::test_every_line",
     "tests/process/test_demo.py::",
+    "tests/agents/test_packages.py::",
+    "tests/process/test_first_account.py::",
+    "tests/agents/test_server_kills.py::",
+    "tests/core/server/test_review_page.py::test_no_text_from_outside",
     "tests/screen/test_presses.py::test_each_press",
     "tests/process/test_hostile_console.py::",
 )
