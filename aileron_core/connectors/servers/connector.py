@@ -1,8 +1,10 @@
 """A person's MCP server as a `Connector`: its ops are its tools, each used by the word that the person gave it."""
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -131,20 +133,24 @@ class ServerConnector(ManifestConnector):
         return call.done.result()
 
 
-async def _until(done: "Future[Any]", stop: StopRequest, seconds: float | None = None) -> None:
+async def _until(done: "Future[Any]", stop: StopRequest, seconds: float = math.inf) -> None:
     """Wait for *done*, which another thread ends, but for no longer than so many seconds.
 
     Raises:
         StopRequested: a person stopped the run first.
     """
-    stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
 
-    def end() -> None:
-        if not stopped.done():
-            stopped.set_result(None)
+    def wake(_: "Future[Any]") -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(over.set)
 
-    with stop.stopping(end):
-        either = asyncio.wrap_future(done), stopped
-        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    done.add_done_callback(wake)
+    timer = loop.call_later(seconds, over.set)
+    try:
+        with stop.stopping(over.set):
+            await over.wait()
+    finally:
+        timer.cancel()
     if stop.is_made and not done.done():
         raise StopRequested
