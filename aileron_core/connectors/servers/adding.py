@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +27,15 @@ def named_paths(words: Iterable[str]) -> Iterator[Path]:
         for text in (word, word.partition("=")[2]):
             path = Path(os.path.normpath(text)) if text.startswith("/") else None
             system = path is None or any(path.is_relative_to(each) for each in SYSTEM_FOLDERS)
-            if path is not None and not system and path.exists():
+            if path is not None and not system and _is(path.exists):
                 yield path
+
+
+def _is(there: Callable[[], bool]) -> bool:
+    """Return what *there* returns, of a word that may be no path at all."""
+    with suppress(OSError):
+        return there()
+    return False
 
 
 def drafted(name: str, draft: ServerTable) -> ServerTable:
@@ -51,7 +59,7 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         if word in (".", "..", "~")
         or word.startswith(("./", "../", "~/"))
         or (not index and "/" in word and not word.startswith("/"))
-        or (index and not request and not word.startswith(("/", "-")) and Path(word).is_file())
+        or (index and not request and not word.startswith(("/", "-")) and _is(Path(word).is_file))
     ]
     # Before anything is looked for: the program is known later.
     checked = draft if draft.url else replace(draft, program=("/", *draft.run[1:]), rehearse=False)
@@ -100,7 +108,7 @@ def require_outside_projects(name: str, table: ServerTable) -> None:
     """
     # Beside a package, a file is what it works on; without one, it may be what an interpreter runs.
     others = () if table.package else map(Path, table.program[1:])
-    files = (each for each in others if each.is_absolute() and each.is_file())
+    files = (each for each in others if each.is_absolute() and _is(each.is_file))
     for path in (*map(Path, table.program[:1]), *files):
         if project := _project_of(path):
             message = (

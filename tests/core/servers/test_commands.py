@@ -157,7 +157,8 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     assert "is in the project" in commands.add("a", str(tmp_path / "link"), code=2)
     script = tmp_path / "project" / "server.py"
     script.write_text("")
-    assert "is in the project" in commands.add("a", sys.executable, str(script), code=2)
+    words = ("y" * 300, f"/{'y' * 300}", str(script))  # no file has such a name
+    assert "is in the project" in commands.add("a", sys.executable, *words, code=2)
     assert commands.start.started == []
 
 
