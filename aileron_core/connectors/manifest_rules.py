@@ -136,12 +136,10 @@ def _name(value: Any) -> str | None:
     if len(value) > _LONGEST_NAME:
         return f"is longer than {_LONGEST_NAME} characters"
     if value.startswith(PREFIX):
-        good = _SERVER_NAME.fullmatch(value)
-        return (
-            None
-            if good
-            else f"must be {PREFIX}NAME, NAME a letter and up to 15 letters or digits, and not builtin"
+        must = (
+            f"must be {PREFIX}NAME, NAME a letter and up to 15 letters or digits, and not builtin"
         )
+        return None if _SERVER_NAME.fullmatch(value) else must
     # Which an action may name, but the account of no connector is called by.
     return "must not contain +" if "+" in value else fqn_problem(value)
 
