@@ -24,11 +24,10 @@ from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.network.host_network import HostNetwork
 from aileron_core.connectors.protocol import Limits
-from aileron_core.connectors.servers.adding import listed
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.connector import ServerConnector
 from aileron_core.connectors.servers.definitions import definitions_bytes
-from aileron_core.connectors.servers.process import ServerProcesses
+from aileron_core.connectors.servers.process import ServerProcesses, list_tools
 from aileron_core.connectors.servers.propose import (
     manifest_bytes,
     propose_previews,
@@ -185,7 +184,7 @@ async def _elsewhere(boxes: BoxedServers, table: ServerTable, each: Published) -
     """Read the thing with a server that may reach another host alone."""
     table = replace(table, hosts=("api.example:443",), secrets=(), previews={})
     text = manifest_bytes("other", table)
-    tools = await asyncio.to_thread(listed, "other", table, boxes)
+    tools = await asyncio.to_thread(list_tools, boxes, "other", table)
     identity = ConnectorIdentity(fqn="mcp://local/other", version=VERSION, hash=table.tree)
     servers = ServerProcesses(boxes)
     made = ServerConnector(
@@ -218,7 +217,7 @@ async def main(folder: Path, name: str) -> Json:
         hosts=(f"{each.host}:443",) if each.host else (),
         secrets=(each.secret,) if each.secret else (),
     )
-    tools = await asyncio.to_thread(listed, name, table, boxes)
+    tools = await asyncio.to_thread(list_tools, boxes, name, table)
     if not each.host:
         return {"tools": [tool.name for tool in tools]}
     words = {**propose_words(name, tools), each.read: "run"}

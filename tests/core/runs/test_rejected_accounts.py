@@ -67,9 +67,7 @@ async def test_a_credential_that_its_service_rejects_is_to_be_bound_anew(
                 return
             assert row.failure.class_ == class_
             if class_ == "binding_failed":
-                assert (
-                    "`aileron binding revoke`, then `aileron binding setup`" in row.failure.message
-                )
+                assert "then bind a new one with `aileron binding setup`" in row.failure.message
                 assert bound.name not in row.failure.message, "agents do not learn it"
 
 
