@@ -14,14 +14,21 @@ from aileron_core.connectors.servers.table import (
     ServerTable,
     Word,
     clashes,
-    name_words,
     tool_problems,
 )
 
 _READS: Final = frozenset({"get", "read", "retrieve"})
 _NOT_THERE: Final = frozenset({"create", "post", "fork", "copy", "query"})
 """What these make or ask for is nothing that a read could be told of."""
+_CHANGES: Final = frozenset(
+    {"update", "edit", "patch", "set", "write", "put", "modify", "change", "rename", "move"}
+)
+_ANSWER_ALONE: Final[Mapping[str, Any]] = {
+    "render": (("Answer", "text"),),
+    "multiline": frozenset({"Answer"}),
+}
 _IN_TEMPLATE: Final = re.compile(r"[^{}]+")
+_NAME_WORD: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 
 
 def propose_words(name: str, tools: Sequence[ToolDefinition]) -> dict[str, Word]:
@@ -66,8 +73,16 @@ def propose_previews(
         if fitting:
             best = max(fitting, key=lambda each: (len(each.required), len(name_words(each.name))))
             args = {name: f"${{args.{name}}}" for name in _shared(best, tool)}
-            found[tool.name] = Preview(op=best.name, args=args)
+            preview = Preview(op=best.name, args=args)
+            # The `body` of a new comment is not the issue's: the answer alone is shown, and no before and after.
+            changes = parts - name_words(best.name) <= _CHANGES
+            found[tool.name] = preview if changes else replace(preview, **_ANSWER_ALONE)
     return found
+
+
+def name_words(tool: str) -> set[str]:
+    """Return the words that the name of a *tool* is made of, without articles."""
+    return {each.lower() for each in _NAME_WORD.findall(tool)} - {"a", "an", "the"}
 
 
 def reads_for_previews(table: ServerTable, tools: Sequence[ToolDefinition]) -> tuple[str, ...]:

@@ -38,10 +38,6 @@ _REHEARSED: Final = {
 _LABELS: Final = frozenset(each.casefold() for each in (*_ANSWER, *_REHEARSED))
 """What is Aileron's own to say: no field of a server's is shown under it."""
 _TOP_LEVEL: Final = re.compile(r"[^.{}]+")
-_NAME_WORD: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
-_CHANGES: Final = frozenset(
-    {"update", "edit", "patch", "set", "write", "put", "modify", "change", "rename", "move"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,16 +143,14 @@ def tool_problems(
 def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
     """Return *preview* of *tool* with what is shown of its answer: what `render` says, else all of it.
 
-    Then an argument that the answer has at top level is shown as before and after, if by its name the
-    tool changes what is read: the `body` of a new comment is not the issue's.
+    Then an argument that the answer has at top level is shown as before and after.
     """
     if preview.render:
         return preview
-    changes = name_words(tool.name) - name_words(preview.op) <= _CHANGES
     names = [
         each
         for each in tool.properties
-        if changes and _TOP_LEVEL.fullmatch(each) and each.strip().casefold() not in _LABELS
+        if _TOP_LEVEL.fullmatch(each) and each.strip().casefold() not in _LABELS
     ]
     return replace(
         preview,
@@ -165,11 +159,6 @@ def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
         multiline=frozenset(_ANSWER),
         omits_missing=True,
     )
-
-
-def name_words(tool: str) -> set[str]:
-    """Return the words that the name of a *tool* is made of, without articles."""
-    return {each.lower() for each in _NAME_WORD.findall(tool)} - {"a", "an", "the"}
 
 
 NOW: Final = "now"

@@ -128,6 +128,14 @@ def test_a_proposed_preview_passes_on_what_both_take() -> None:
     }
 
 
+def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
+    """An issue has a `body` too, which a comment does not replace."""
+    known = tools(ISSUES)
+    proposed = propose_previews(known, propose_words("x", known))
+    assert proposed["update_issue"].render == ()  # what it changes is shown as before and after
+    assert proposed["add_issue_comment"].render == (("Answer", "text"),)
+
+
 def test_a_read_whose_word_is_ask_is_no_preview() -> None:
     """Aileron asks it unasked: only what a person lets run without a question is."""
     known = tools(ISSUES)

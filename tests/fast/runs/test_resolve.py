@@ -436,14 +436,6 @@ def test_no_property_of_a_servers_is_shown_under_a_label_of_ailerons() -> None:
     assert [path for _, path in shown.render if path.startswith("now.json.")] == ["now.json.title"]
 
 
-def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
-    """An issue has a `body` too, which a comment does not replace."""
-    comment = replace(UPDATE_ISSUE, name="add_issue_comment")
-    shown = shown_preview(comment, Preview(op="get_issue"))
-    assert shown.changes == ()
-    assert [label for label, _ in shown.render] == ["Answer", "Answer as data"]
-
-
 def test_what_the_table_of_a_server_renders_is_all_that_is_shown() -> None:
     preview = Preview(op="get_issue", render=(("Title", "json.title"),))
     assert shown_preview(UPDATE_ISSUE, preview) is preview
