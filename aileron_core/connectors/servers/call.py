@@ -21,7 +21,11 @@ from aileron_core.connectors.servers.definitions import (
     described_once,
     differing,
 )
-from aileron_core.connectors.wasm.json_slices import MAX_STRUCTURE_BYTES, StructureTooLarge
+from aileron_core.connectors.wasm.json_slices import (
+    LEFT_OUT,
+    MAX_STRUCTURE_BYTES,
+    StructureTooLarge,
+)
 from aileron_core.errors import (
     SERVER_RESULT,
     AileronError,
@@ -93,7 +97,8 @@ class ServerCall:
         return self.done.result()
 
     def answered(self, reply: Reply) -> None:
-        is_answer = reply.result is None or _is_result(reply.result)
+        result, left_out = _complete(reply.result or {})
+        is_answer = reply.result is None or _is_result(result)
         if self.on_answered is not None:
             self.on_answered(is_answer)
         who = f"The MCP server {self.server}"
@@ -107,13 +112,13 @@ class ServerCall:
             self.end(ConnectorRuntimeError(f"{who} answered {self.tool} with no result."))
             return
         try:
-            output = _shown(reply.result) if self.is_look else _passed_on(reply.result)
+            output = _shown(result, left_out) if self.is_look else _passed_on(result, left_out)
         except StructureTooLarge:
             message = f"{who} answered {self.tool} with more than a preview can show: {_TOO_MUCH}."
             self.end(ConnectorRuntimeError(message), is_good_answer=True)
             return
-        if reply.result.get("isError") is True:
-            text = "\n".join(_texts(reply.result))
+        if result.get("isError") is True:
+            text = "\n".join(_texts(result))
             message = text[:_MAX_MESSAGE] or f"{self.tool} failed and gave no reason."
             details = {} if self.is_look else {SERVER_RESULT: output}
             self.end(ConnectorRuntimeError(message, details=details), is_good_answer=True)
@@ -128,6 +133,17 @@ class ServerCall:
                         hosts_asked=self.hosts(),
                     )
                 )
+
+
+def _complete(result: JsonObject) -> tuple[JsonObject, str]:
+    """Return *result* without what was too large to be read, and what that is; '' where it is all there."""
+    left_out = [name for name, value in result.items() if value is LEFT_OUT]
+    result = {name: value for name, value in result.items() if value is not LEFT_OUT}
+    content = result.get("content")
+    if isinstance(content, list) and content[-1:] == [LEFT_OUT]:
+        result["content"] = content[:-1]
+        left_out.append(f"the content after block {len(content) - 1}")
+    return result, " and ".join(left_out)
 
 
 def _is_result(result: JsonObject) -> bool:
@@ -145,26 +161,25 @@ def _texts(result: JsonObject) -> list[str]:
     return [each for each in texts if isinstance(each, str)]
 
 
-def _passed_on(result: JsonObject) -> JsonObject:
+def _passed_on(result: JsonObject, left_out: str) -> JsonObject:
     """Return what an agent is answered with: the server's own blocks, in the shape of MCP's `CallToolResult`."""
     kept = {name: result[name] for name in ("content", "structuredContent") if name in result}
-    if kept.get("structuredContent", ...) is None:
-        note = f"Aileron left out structuredContent of this answer: {_TOO_MUCH}."
-        blocks = cast("list[Json]", kept["content"])
-        kept = {"content": [*blocks, {"type": "text", "text": note}]}
+    if left_out:
+        note = f"Aileron left out {left_out} of this answer: {_TOO_MUCH}."
+        kept["content"] = [*cast("list[Json]", kept["content"]), {"type": "text", "text": note}]
     return {**kept, "isError": result.get("isError") is True}
 
 
-def _shown(result: JsonObject) -> JsonObject:
+def _shown(result: JsonObject, left_out: str) -> JsonObject:
     """Return what a preview shows of a result: nothing of it is left out, and what says the same is there once.
 
     Raises:
         StructureTooLarge: it has more.
     """
+    if left_out:
+        raise StructureTooLarge(MAX_STRUCTURE_BYTES)
     blocks = cast("list[dict[str, Any]]", result["content"])
     text, structured = "\n".join(_texts(result)), result.get("structuredContent")
-    if structured is None and "structuredContent" in result:
-        raise StructureTooLarge(MAX_STRUCTURE_BYTES)
     parsed: Json = None
     try:
         parsed = load(text.encode("utf-8", "surrogatepass"))

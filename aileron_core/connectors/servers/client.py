@@ -512,7 +512,7 @@ def not_offered(id_: str | int, method: Json) -> JsonObject:
     return {"id": id_, **({"result": {}} if method == "ping" else {"error": none})}
 
 
-def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, *, spare: str = "") -> Any:
+def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, **less: str) -> Any:
     """Return the JSON value of *data* without holding the interpreter lock for long; see `load_json`."""
 
     def read(data: bytes) -> Any:
@@ -523,7 +523,7 @@ def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, *, spare: str = 
             parse_float=finite,
             errors="replace",
             max_structure=max_structure,
-            spare=spare,
+            **less,
         )
 
     try:
@@ -537,8 +537,10 @@ def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, *, spare: str = 
 
 
 def load_message(data: bytes, *, is_listing: bool) -> Any:
-    """Return the message that *data* is. A large `structuredContent` is read as null: agents read the blocks."""
-    return load(data, MAX_BYTES) if is_listing else load(data, spare="structuredContent")
+    """Return the message that *data* is; of a large answer as many blocks as may be, and of those alone."""
+    if is_listing:
+        return load(data, MAX_BYTES)
+    return load(data, spare="structuredContent", shorten="content")
 
 
 def _go_on() -> None:

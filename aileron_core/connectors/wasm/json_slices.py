@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from io import BytesIO
 from json import scanner
 from typing import Any, Final, NoReturn, TypeAlias
@@ -39,6 +40,14 @@ _MOST_SPARED: Final = 4 * 1024 * 1024
 _PLACEHOLDER: Final = b"NaN"
 """Replaces a string that was taken out: no JSON value, so the parser asks what it means."""
 _scan = json.JSONDecoder().decode
+
+
+class _LeftOut(Enum):
+    TOO_LARGE = "too large"
+
+
+LEFT_OUT: Final = _LeftOut.TOO_LARGE
+"""In a value that was read: what was left out of it, since the whole would be too large."""
 
 
 class MalformedString(ValueError):
@@ -102,6 +111,7 @@ def load_json(
     errors: str = "strict",
     max_structure: int = MAX_STRUCTURE_BYTES,
     spare: str = "",
+    shorten: str = "",
 ) -> Any:
     """Return the JSON value in *data*.
 
@@ -111,8 +121,9 @@ def load_json(
         errors: how to handle invalid UTF-8, as in `bytes.decode`.
         max_structure: bytes of everything but the long strings. What is larger than
             `MAX_STRUCTURE_BYTES` is parsed slowly.
-        spare: the name of an object or array two levels deep that is read as null where the whole would be
-            too large.
+        spare: the name of an object or array two levels deep that is left out where the whole would be too large.
+        shorten: the name of an array two levels deep of which then as many of the last objects are left out
+            as it takes. `LEFT_OUT` is in the place of both.
 
     Raises:
         StructureTooLarge: see there.
@@ -122,17 +133,20 @@ def load_json(
     structure, extracted = (
         (data, [])
         if len(data) <= SLICE_BYTES
-        else _extract_long_strings(data, yield_control, _MOST_SPARED if spare else max_structure)
+        else _extract_long_strings(
+            data, yield_control, _MOST_SPARED if spare or shorten else max_structure
+        )
     )
-    if len(structure) > max_structure and spare:
-        structure, extracted = _without_member(structure, extracted, f'"{spare}"'.encode())
+    for name, whole in ((spare, True), (shorten, False)):
+        if name and len(structure) > max_structure:
+            structure = _shortened(structure, extracted, name, whole=whole, limit=max_structure)
     if len(structure) > max_structure:
         raise StructureTooLarge(max_structure)
     following = iter(extracted)
 
     def constant(name: str) -> Any:
         if name == _PLACEHOLDER.decode() and (text := next(following, None)) is not None:
-            return convert_long_string(text)
+            return text if text is LEFT_OUT else convert_long_string(text)
         raise ValueError(f"{name} is not JSON")
 
     if rb"\ud" in structure.lower():
@@ -162,10 +176,10 @@ def finite(digits: str) -> float:
 
 def _extract_long_strings(
     data: bytes | bytearray, yield_control: YieldControl, max_structure: int
-) -> tuple[bytes | bytearray, list[LongString]]:
+) -> tuple[bytes | bytearray, list[LongString | _LeftOut]]:
     """Return *data* with each long string that is not a key replaced by `_PLACE`, and those strings in order."""
     pieces: list[bytes | bytearray] = []
-    extracted: list[LongString] = []
+    extracted: list[LongString | _LeftOut] = []
     at = copied = removed = 0
     while (quote := data.find(b'"', at)) >= 0:
         yield_control()
@@ -191,27 +205,49 @@ def _extract_long_strings(
     return b"".join(pieces), extracted
 
 
-def _without_member(
-    structure: bytes | bytearray, extracted: list[LongString], name: bytes
-) -> tuple[bytes | bytearray, list[LongString]]:
-    """Return *structure* with null for the member *name* two levels deep, and the strings that are left of *extracted*."""
-    depth = began = seen = before = 0
+def _shortened(
+    structure: bytes | bytearray,
+    extracted: list[LongString | _LeftOut],
+    name: str,
+    *,
+    whole: bool,
+    limit: int,
+) -> bytes | bytearray:
+    """Return *structure* without the member *name* two levels deep, or the last objects in it; see `load_json`.
+
+    Args:
+        extracted: the strings taken out of it, of which those in what is left out go too.
+        limit: what the result should not be larger than.
+    """
+    key = f'"{name}"'.encode()
+    depth = seen = start = 0
+    cuts: list[tuple[int, int]] = []
+    """Where it may be cut, and how many strings were taken out before that; none outside of the member."""
     for found in _TOKEN.finditer(structure):
         token = found[0]
         if token in (b"{", b"["):
-            if depth == 2 and found.start() != began:
-                began = 0
+            if depth == 2 and cuts and (found.start() != start or not (whole or token == b"[")):
+                cuts = []
+            elif depth == 2 and cuts and not whole:
+                cuts = [(found.end(), seen)]
             depth += 1
         elif token in (b"}", b"]"):
             depth -= 1
-            if depth == 2 and began:
-                rest = b"".join((structure[:began], b"null", structure[found.end() :]))
-                return rest, extracted[:before] + extracted[seen:]
+            if depth == 3 and cuts and not whole:
+                cuts.append((found.end(), seen))
+            elif depth == 2 and cuts:
+                rest = structure[found.end() if whole else found.start() :]
+                room = limit - len(rest) - len(_PLACEHOLDER) - 1
+                at, before = next((each for each in reversed(cuts) if each[0] <= room), cuts[0])
+                extracted[before:seen] = [LEFT_OUT]
+                comma = b"," if at > cuts[0][0] else b""
+                return b"".join((structure[:at], comma, _PLACEHOLDER, rest))
         elif token == _PLACEHOLDER:
             seen += 1
-        elif depth == 2 and token == name and (colon := _COLON.match(structure, found.end())):
-            began, before = colon.end(), seen
-    return structure, extracted
+        elif depth == 2 and token == key and (colon := _COLON.match(structure, found.end())):
+            start = colon.end()
+            cuts = [(start, seen)]
+    return structure
 
 
 def replace_half_pairs(data: bytes | bytearray, yield_control: YieldControl) -> bytes:

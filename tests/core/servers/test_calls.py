@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.servers.connector import ServerConnector
 from aileron_core.connectors.servers.process import ServerProcesses
@@ -61,7 +62,7 @@ NO_GOOD_ANSWER = {
     "its answer is no result": "send(id=id, result={'done': True})",
     "its answer is no JSON": 'write(\'{"id": %d, "result": \' % id)',
     "its line is too long": "write(json.dumps({'id': id, 'result': text('x' * 2**24)}))",
-    "its blocks have too many values": "send(id=id, result={'content': [{'type': 'text', 'text': ''}] * 10**5})",
+    "its blocks have too many values": "send(id=id, result={'content': [{'type': 'text', 'text': ''}] * 2 * 10**5})",
     "its result is null": "send(id=id, result=None)",
     "it reports an internal error": "send(id=id, error={'code': -32603, 'message': 'later'})",
 }
@@ -135,29 +136,70 @@ def test_a_tool_that_fails_is_passed_on_as_the_server_said_it(
 LARGE = """
     def call(id, name, args):
         blocks = [{"type": "text", "text": "x" * 70 + " NaN"}, {"type": "text", "text": '"}, ]'}]
-        rows = {"rows": [[]] * 100_000, "long": "y" * 70, "is": "NaN"}
-        if args["where"] == "first":
-            send(id=id, result={"structuredContent": rows, "content": blocks, "after": "z" * 70})
-        else:
-            send(id=id, result={"content": blocks, "structuredContent" : rows, "after": "z" * 70})
+        blocks += [{"type": "text", "text": f"{n} {[]}"} for n in range(args["blocks"])]
+        rows = {"rows": [[{}]] * 80_000, "long": "y" * 70, "is": "NaN"} if args["rows"] else None
+        first = {"structuredContent": rows, "content" : blocks, "isError": False}
+        last = {"content": blocks, "structuredContent" : rows, "after": "z" * 70}
+        send(id=id, result=first if args["first"] else last)
 """
 
 
-@pytest.mark.parametrize("where", ["first", "last"])
-def test_of_an_answer_with_many_values_the_blocks_are_passed_on(
-    servers: ServerProcesses, tmp_path: Path, where: str
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    ("rows", "blocks", "said"),
+    [
+        (True, 0, "left out structuredContent of"),
+        (False, 90_000, "left out the content after block "),
+        (True, 90_000, "left out structuredContent and the content after block "),
+    ],
+)
+def test_of_an_answer_with_many_values_as_many_blocks_as_may_be_are_passed_on(
+    servers: ServerProcesses, tmp_path: Path, rows: bool, blocks: int, said: str, first: bool
 ) -> None:
     """No preview is made of a part. The call has been made, and what is left out is said."""
     small = connector(servers, table(tmp_path, LARGE))
-    given = run(small.call("set", {"where": where}, limits=LIMITS))
+    args: JsonObject = {"rows": rows, "blocks": blocks, "first": first}
+    given = run(small.call("set", args, limits=LIMITS))
     assert given.failure is None
-    blocks: Any = cast("Any", given.output)["content"]
-    assert [each["text"] for each in blocks[:2]] == ["x" * 70 + " NaN", '"}, ]']
-    assert "left out structuredContent" in blocks[2]["text"]
-    assert "structuredContent" not in cast("Any", given.output)
-    shown = run(small.call("get", {"where": where}, limits=LIMITS, read_only=True))
+    *sent, note = [each["text"] for each in cast("Any", given.output)["content"]]
+    assert sent == ["x" * 70 + " NaN", '"}, ]', *(f"{n} []" for n in range(len(sent) - 2))]
+    assert bool(blocks) == (5_000 < len(sent) < 90_000)
+    assert said in note
+    assert (f"after block {len(sent)} " in note) == bool(blocks)
+    assert cast("Any", given.output).get("structuredContent") is None
+    shown = run(small.call("get", args, limits=LIMITS, read_only=True))
     assert shown.failure is not None
     assert "more than a preview can show" in shown.failure.message
+
+
+def test_no_preview_is_made_of_a_text_with_too_many_values(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    """Shown as a text, it would be compared by what no person reads."""
+    source = """
+    def call(id, name, args):
+        send(id=id, result=text(json.dumps([[]] * 100_000)))
+    """
+    small = connector(servers, table(tmp_path, source))
+    shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
+    assert shown.failure is not None
+    assert "more than a preview can show" in shown.failure.message
+    assert answer(small, "set").failure is None
+
+
+def test_an_answer_whose_structured_half_is_null_is_whole(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    source = """
+    def call(id, name, args):
+        send(id=id, result={"content": [], "structuredContent": None})
+    """
+    small = connector(servers, table(tmp_path, source))
+    shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
+    assert (shown.failure, answer(small, "set").output) == (
+        None,
+        {"content": [], "structuredContent": None, "isError": False},
+    )
 
 
 def test_half_a_character_in_an_answer_is_replaced(
