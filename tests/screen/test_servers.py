@@ -1,5 +1,6 @@
 """An MCP server of a person's own: what there is to accept of it, and the key for one that ended too often."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from aileron_core.console_port.file_views import FileContentView, ServerView
@@ -7,6 +8,7 @@ from aileron_core.console_port.intents import ReleaseServer
 from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.text import plain_text
+from aileron_tui.words.files import server_remarks
 from tests.screen.driving import NOW, start
 from tests.screen.offered_files import connector
 from tests.support.screens.home import library_items
@@ -22,6 +24,10 @@ SERVER = ServerView(
     tools={"run": ("list\x1b[2J", "read"), "ask": ("write",), "off": ("drop",)},
 )
 CONTENT = FileContentView(text="[server]\n", server=SERVER)
+
+
+def remarks(tools: Mapping[str, tuple[str, ...]]) -> list[str]:
+    return [*server_remarks(replace(SERVER, tools=tools), has_hosts=True)]
 
 
 def test_a_server_is_accepted_by_what_it_touches_and_a_word_for_each_tool() -> None:
@@ -44,6 +50,9 @@ def test_a_server_is_accepted_by_what_it_touches_and_a_word_for_each_tool() -> N
     assert "That such a tool only reads is the server's claim" in " ".join(
         text.replace("┃", " ").split()
     )
+    looks = {"look": ("read",), "ask": ("write",)}
+    assert any("is the server's claim" in each for each in remarks(tools=looks))
+    assert not any("claim" in each for each in remarks(tools={"ask": ("write",)}))
     assert "The server itself holds the secrets" in text
     assert "every user" not in text
     shown = replace(SERVER, program="/usr/bin/files --token ${secret.TOKEN}")
