@@ -15,7 +15,7 @@ from aileron_tui.cli.attacks.arena import CALL, RUN, Arena, Attack, eventually, 
 _APPROVES: Final = "UPDATE runs SET state = 'approved'"
 _PLANTED: Final = (
     "CREATE TEMP TABLE copy AS SELECT * FROM runs WHERE approval_id IS NOT NULL LIMIT 1",
-    "UPDATE copy SET run_id = substr(run_id, 1, 29) || 'z', state = 'approved', approval_id = 'act-20260101T000000-0123456789abcdef'",
+    "UPDATE copy SET run_id = 'run-00000000000000000000000000', state = 'approved', approval_id = 'act-20260101T000000-0123456789abcdef'",
     "INSERT INTO runs SELECT * FROM copy",
 )
 
