@@ -336,7 +336,7 @@ DECIDING = (
         decides=True, footer_rank=9, needs="core", phrase="undo it",
         why_not=unless(
             _undoable,
-            "only a call of a built-in tool or a rehearsed one that wrote something can be undone, while that is kept",
+            "nothing here can be undone: open a call that wrote files in view 2, while what was there before is kept",
         ),
         intents=_undone,
     ),
