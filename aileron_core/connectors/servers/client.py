@@ -9,6 +9,7 @@ import operator
 import os
 import re
 import select
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -62,6 +63,8 @@ _BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[][{}]')
 _TOOL_DEPTH: Final = 4
 """A tool is an object in the array `tools` of the object `result` of a message."""
 _MAX_DEPTH: Final = 100
+_TURN_SECONDS: Final = 0.0001
+"""After which other threads get their turn while a large answer is read; the interpreter gives it five times later."""
 _FIRST_ID: Final = 1_700_000_001
 """A number of ten digits occurs in hardly any listing; see `Reply.line_with`."""
 
@@ -514,12 +517,13 @@ def not_offered(id_: str | int, method: Json) -> JsonObject:
 
 def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, **less: str) -> Any:
     """Return the JSON value of *data* without holding the interpreter lock for long; see `load_json`."""
+    go_on = _turns()
 
     def read(data: bytes) -> Any:
         return load_json(
             data,
-            _go_on,
-            convert_long_string=lambda long: long.text(_go_on),
+            go_on,
+            convert_long_string=lambda long: long.text(go_on),
             parse_float=finite,
             errors="replace",
             max_structure=max_structure,
@@ -533,7 +537,7 @@ def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, **less: str) -> 
     except ValueError:
         if rb"\ud" not in data and rb"\uD" not in data:
             raise
-        return read(replace_half_pairs(data, _go_on))
+        return read(replace_half_pairs(data, go_on))
 
 
 def load_message(data: bytes, *, is_listing: bool) -> Any:
@@ -543,8 +547,17 @@ def load_message(data: bytes, *, is_listing: bool) -> Any:
     return load(data, spare="structuredContent", shorten="content")
 
 
-def _go_on() -> None:
-    """Between two slices any other thread gets its turn by itself."""
+def _turns() -> Callable[[], None]:
+    """Return what is called between two slices, and gives other threads their turn from time to time."""
+    last = time.perf_counter()
+
+    def go_on() -> None:
+        nonlocal last
+        if time.perf_counter() - last > _TURN_SECONDS:
+            time.sleep(0)
+            last = time.perf_counter()
+
+    return go_on
 
 
 def without_deep_tools(listing: bytes) -> bytes:
