@@ -47,8 +47,9 @@ def _connect(at: Path, asked: dict[str, Any]) -> str:
 
 
 def _do(at: Path, asked: dict[str, Any]) -> str:
-    exec(asked["code"], {"at": at, "os": os})
-    return "done"
+    names: dict[str, Any] = {"at": at, "os": os, "said": "done"}
+    exec(asked["code"], names)
+    return names["said"]
 
 
 _WORK: dict[str, Callable[[Path, dict[str, Any]], str]] = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from aileron_core.canonical import Json, JsonObject, sha256_hex
-from aileron_core.connectors.protocol import Credential, OpResult
+from aileron_core.connectors.protocol import MAX_DEPTH, Credential, OpResult, is_deeper_than
 from aileron_core.connectors.servers.client import (
     Reply,
     ServerFault,
@@ -183,6 +183,8 @@ def _shown(result: JsonObject, left_out: str) -> JsonObject:
     parsed: Json = None
     try:
         parsed = load(text.encode("utf-8", "surrogatepass"))
+        if is_deeper_than(MAX_DEPTH - 1, parsed):
+            parsed = None
     except StructureTooLarge:
         if f"{text.lstrip()[:1]}{text.rstrip()[-1:]}" in ("{}", "[]"):  # it is no plain text
             raise

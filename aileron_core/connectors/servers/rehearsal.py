@@ -28,10 +28,17 @@ from aileron_core.connectors.builtin.rehearsed_command import NOT_KEPT, Rehearse
 from aileron_core.connectors.builtin.results import rehearsed_changes
 from aileron_core.connectors.builtin.worker_process import START_SECONDS, ToolWorker
 from aileron_core.connectors.http.scrubber import Scrubber
-from aileron_core.connectors.protocol import CallOptions, Connector, OpResult, WrappedConnector
+from aileron_core.connectors.protocol import (
+    MAX_DEPTH,
+    CallOptions,
+    Connector,
+    OpResult,
+    WrappedConnector,
+    is_deeper_than,
+)
 from aileron_core.connectors.servers.box import NAMES, BoxContents, BoxedServers, open_box
 from aileron_core.connectors.servers.call import ServerCall
-from aileron_core.connectors.servers.client import INITIALIZE, META, Reply
+from aileron_core.connectors.servers.client import INITIALIZE, META, Reply, load
 from aileron_core.connectors.servers.definitions import (
     BadListing,
     ToolDefinition,
@@ -395,10 +402,12 @@ class RehearsingConnector(WrappedConnector):
             HashMismatch: the tool is not the one that was accepted.
         """
         try:
-            said: dict[str, Any] = json.loads(command.found["stdout"])
+            said: dict[str, Any] = load(command.found["stdout"].encode("utf-8", "replace"))
             listed = from_listing(said.get("listed", ()))
             answer = said.get("answer")
             answer = None if answer is None else {**answer}
+            if is_deeper_than(MAX_DEPTH, answer):
+                raise ValueError("nobody could be shown it")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             # It can also be forged.
             command.drop(

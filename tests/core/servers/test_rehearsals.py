@@ -11,6 +11,7 @@ import pytest
 
 from aileron_core.connectors.builtin.channel import ToolChannels
 from aileron_core.connectors.builtin.rehearsed_command import RehearsedCommand
+from aileron_core.connectors.protocol import MAX_DEPTH, is_deeper_than
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.rehearsal import Rehearsals, RehearsingConnector
 from aileron_core.connectors.servers.table import ServerTable
@@ -158,7 +159,16 @@ def test_a_server_cannot_write_what_is_taken_for_its_answer(server: RehearsedSer
 
 
 @pytest.mark.parametrize(
-    "printed", ["", "[]", "null", '{"listed": [], "answer": 5}', "[" * 100_000]
+    "printed",
+    [
+        "",
+        "[]",
+        "null",
+        '{"listed": [], "answer": 5}',
+        "[" * 100_000,
+        '{"listed": [], "answer": {"result": {"content": [], "structuredContent": NaN}}}',
+        f'{{"listed": [], "answer": {{"result": {"[" * 201}{"]" * 201}}}}}',
+    ],
 )
 def test_a_rehearsal_whose_output_is_nonsense_is_dropped(printed: str) -> None:
     """It would hold, under the answer of the rehearsal before."""
@@ -167,6 +177,22 @@ def test_a_rehearsal_whose_output_is_nonsense_is_dropped(printed: str) -> None:
     made = RehearsingConnector(cast("Any", None), cast("Any", None))
     made._take_answer(cast("Any", None), command)
     assert command.found["fallback"].startswith("The server answered nonsense")
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [("'a\\ud83d'", "a\ufffd"), ("'[' * 250 + ']' * 250", "[" * 250 + "]" * 250)],
+    ids=["half a character", "deep"],
+)
+def test_no_answer_hides_what_the_call_changed(
+    server: RehearsedServer, said: str, kept: str
+) -> None:
+    """Else a person would approve a change that they do not see, and its agent get no answer."""
+    call = server.call("do", path="a.txt", code=f"at.write_text('x'); said = {said}")
+    shown = call.preview()["output"]
+    assert (shown["changes"], shown["text"]) == (["changed a.txt"], kept)
+    assert not is_deeper_than(MAX_DEPTH, shown)
+    assert call.commit()["output"]["content"] == [{"type": "text", "text": kept}]
 
 
 def test_a_tool_that_is_another_one_is_not_called(server: RehearsedServer) -> None:
