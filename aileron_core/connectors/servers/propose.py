@@ -9,6 +9,7 @@ from typing import Any, Final
 from aileron_core.actions.model import Preview
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.table import (
+    ANSWER,
     PREFIX,
     VERSION,
     ServerTable,
@@ -23,10 +24,6 @@ _NOT_THERE: Final = frozenset({"create", "post", "fork", "copy", "query"})
 _CHANGES: Final = frozenset(
     {"update", "edit", "patch", "set", "write", "put", "modify", "change", "rename", "move"}
 )
-_ANSWER_ALONE: Final[Mapping[str, Any]] = {
-    "render": (("Answer", "text"),),
-    "multiline": frozenset({"Answer"}),
-}
 _IN_TEMPLATE: Final = re.compile(r"[^{}]+")
 _NAME_WORD: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 
@@ -73,10 +70,10 @@ def propose_previews(
         if fitting:
             best = max(fitting, key=lambda each: (len(each.required), len(name_words(each.name))))
             args = {name: f"${{args.{name}}}" for name in _shared(best, tool)}
-            preview = Preview(op=best.name, args=args)
-            # The `body` of a new comment is not the issue's: the answer alone is shown, and no before and after.
+            # The `body` of a new comment is not the issue's: the answer is shown, without before and after.
             changes = parts - name_words(best.name) <= _CHANGES
-            found[tool.name] = preview if changes else replace(preview, **_ANSWER_ALONE)
+            render = () if changes else (*ANSWER.items(),)
+            found[tool.name] = Preview(op=best.name, args=args, render=render)
     return found
 
 

@@ -25,7 +25,7 @@ VERSION: Final = "1.0.0"
 TREE: Final = "{tree}"
 """Begins a word of `program` that is a path in the server's installed package."""
 
-_ANSWER: Final = {"Answer": "text", "Answer as data": "data"}
+ANSWER: Final = {"Answer": "text", "Answer as data": "data"}
 """All that a read answers, by label; data only where the text does not say the same."""
 _REHEARSED: Final = {
     "Rehearsal": "rehearsal",
@@ -35,7 +35,7 @@ _REHEARSED: Final = {
     "Output as data": "data",
 }
 """All that a rehearsal shows, by label."""
-_LABELS: Final = frozenset(each.casefold() for each in (*_ANSWER, *_REHEARSED))
+_LABELS: Final = frozenset(each.casefold() for each in (*ANSWER, *_REHEARSED))
 """What is Aileron's own to say: no field of a server's is shown under it."""
 _TOP_LEVEL: Final = re.compile(r"[^.{}]+")
 
@@ -146,7 +146,9 @@ def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
     Then an argument that the answer has at top level is shown as before and after.
     """
     if preview.render:
-        return preview
+        if preview.render != (*ANSWER.items(),):
+            return preview
+        return replace(preview, multiline=frozenset(ANSWER), omits_missing=True)
     names = [
         each
         for each in tool.properties
@@ -154,9 +156,9 @@ def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
     ]
     return replace(
         preview,
-        render=(*((name, f"json.{name}") for name in names), *_ANSWER.items()),
+        render=(*((name, f"json.{name}") for name in names), *ANSWER.items()),
         changes=tuple((name, f"${{args.{name}}}") for name in names),
-        multiline=frozenset(_ANSWER),
+        multiline=frozenset(ANSWER),
         omits_missing=True,
     )
 

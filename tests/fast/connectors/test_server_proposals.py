@@ -15,7 +15,13 @@ from aileron_core.connectors.servers.propose import (
     propose_previews,
     propose_words,
 )
-from aileron_core.connectors.servers.table import VERSION, WORDS, ServerTable, Word
+from aileron_core.connectors.servers.table import (
+    VERSION,
+    WORDS,
+    ServerTable,
+    Word,
+    shown_preview,
+)
 from aileron_core.errors import FileProblems
 
 
@@ -133,7 +139,9 @@ def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
     known = tools(ISSUES)
     proposed = propose_previews(known, propose_words("x", known))
     assert proposed["update_issue"].render == ()  # what it changes is shown as before and after
-    assert proposed["add_issue_comment"].render == (("Answer", "text"),)
+    alone = shown_preview(known[0], proposed["add_issue_comment"])
+    assert [label for label, _ in alone.render] == ["Answer", "Answer as data"]
+    assert (alone.changes, alone.omits_missing) == ((), True)
 
 
 def test_a_read_whose_word_is_ask_is_no_preview() -> None:
