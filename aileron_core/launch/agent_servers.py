@@ -3,6 +3,7 @@
 Every agent writes the same few things in its own words; what cannot be taken over says why.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.named_programs import HomeSettings
-from aileron_core.launch.own_servers import is_off, server_command, server_url
+from aileron_core.launch.own_servers import VARIABLE, is_off, server_command, server_url
 from aileron_core.launch.plan import MCP_SERVER_NAME, Agent
 from aileron_core.launch.settings_files import (
     parse_table,
@@ -38,11 +39,10 @@ _EXTENSIONS: Final = PurePosixPath(".gemini/extensions/*/gemini-extension.json")
 _TABLES: Final = ("mcpServers", "mcp_servers", "mcp", "servers", "extensions")
 """The keys under which files have their servers, by name."""
 _STARTS: Final = frozenset({"command", "cmd", "url", "uri", "httpUrl"})
-_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\{env:(\w+)\}|(?<!\\)\$([A-Za-z_]\w*)")
 _UNKNOWN = re.compile(r"\$\{[^}]*\}|\{file:[^}]*\}")
 _ASKED = re.compile(r"\$\{input:[^}]*\}")
 SECRET_NAME = re.compile(
-    r"token|secret|passw|credential|auth|cookie|header|(^|api|access|private|[_-])keys?$|(^|[_-])pat$",
+    r"token|secret|pass(w|$)|[_-]pwd$|credential|auth|cookie|header|(^|api|access|private|[_-])keys?$|(^|[_-])pat$|^-H$",
     re.IGNORECASE,
 )
 """Found in the name of a variable, header or option whose value is a secret."""
@@ -212,28 +212,27 @@ class _Reader:
             filled = self._filled(raw)
             word = self._without_secret(filled, command, secrets)
             if word == filled and (name := self._secret_variable(raw)):
-                secrets[name] = filled
-                word = f"${{secret.{name}}}"
+                word = _kept_apart(filled, name, secrets)
             command.append(word)
         return replace(server, command=tuple(command), env=env, secrets=secrets)
 
     def _secret_variable(self, text: str) -> str:
         """Return a variable in *text* whose name says that it is secret, whatever it is put into; empty without one."""
-        names = (next(filter(None, each.group(1, 3, 4)), "") for each in _VARIABLE.finditer(text))
+        names = (next(filter(None, each.group(1, 3, 4)), "") for each in VARIABLE.finditer(text))
         return next(filter(SECRET_NAME.search, names), "")
 
     def _without_secret(self, word: str, before: list[str], secrets: dict[str, str | None]) -> str:
         """Return *word* of a command line, what is secret in it put into *secrets*."""
         option, is_set, value = word.partition("=")
-        if not (is_set and option.startswith("-")):
+        is_assigned = is_set and (option.startswith("-") or option.isidentifier())
+        if not is_assigned:
             option, value = before[-1] if before else "", word
-        is_value = option.startswith("-") and not value.startswith("-")
+        is_value = is_assigned or (option.startswith("-") and not value.startswith("-"))
         if not (is_value and SECRET_NAME.search(option)) and not _SECRET_URL.search(value):
             return word
         named = re.sub(r"\W+", "_", option.strip("-")) if is_value else ""
         name = named.upper() or f"ARGUMENT_{len(before)}"
-        secrets[name] = value
-        return f"{word.removesuffix(value)}${{secret.{name}}}"
+        return word.removesuffix(value) + _kept_apart(value, name, secrets)
 
     def _filled(self, text: str) -> str:
         """Return *text* with its variables replaced.
@@ -251,9 +250,17 @@ class _Reader:
                 raise _Refused(f"its variable {name} is not set here")
             return found
 
-        if unknown := _UNKNOWN.search(filled := _VARIABLE.sub(value, text)):
+        if unknown := _UNKNOWN.search(filled := VARIABLE.sub(value, text)):
             raise _Refused(f"nobody but the agent knows {quoted(unknown[0])}")
         return filled
+
+
+def _kept_apart(value: str, name: str, secrets: dict[str, str | None]) -> str:
+    """Put *value* into *secrets*, as *name* where no other value is called so, and return what stands for it."""
+    free = (name if not number else f"{name}_{number + 1}" for number in itertools.count())
+    name = next(each for each in free if secrets.get(each, value) == value)
+    secrets[name] = value
+    return f"${{secret.{name}}}"
 
 
 def _table(entry: Mapping[str, Any], key: str) -> dict[str, str]:

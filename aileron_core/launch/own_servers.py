@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from aileron_core.connectors.servers.packages import PackageRequest, package_request
@@ -18,6 +18,12 @@ _SECRET = re.compile(r"\$\{secret\.[^{}]*\}")
 _MOST_NAME = 80
 _MOST_SHOWN = 64
 """Characters of a name, and servers on a session's page: a project's file may have any."""
+
+
+VARIABLE: Final = re.compile(
+    r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\{env:(\w+)\}|(?<!\\)\$([A-Za-z_]\w*)"
+)
+"""A variable in a settings file, in the words of any agent: its name is in group 1, 3 or 4, what stands for it in 2."""
 
 
 def own_servers(
@@ -74,14 +80,27 @@ class Doubles:
     """What a person is told of all of them before the agent starts, not yet escaped."""
 
 
-def doubles(title: str, own: Iterable[OwnServer], accepted: Mapping[str, ServerTable]) -> Doubles:
-    """Return what of the *own* servers of the agent *title* is in *accepted*, Aileron's by name."""
+def doubles(
+    title: str,
+    own: Iterable[OwnServer],
+    accepted: Mapping[str, ServerTable],
+    env: Mapping[str, str],
+) -> Doubles:
+    """Return what of the *own* servers of the agent *title*, started in *env*, is in *accepted*, Aileron's by name."""
     off: list[OwnServer] = []
     remaining: list[str] = []
     sentences: list[str] = []
     for each in own:
         shown = f"{each.name[:_MOST_NAME]} ({each.file})"
-        same = next((name for name, table in accepted.items() if _is_same(each, table)), "")
+        forms = each, _filled(each, env)
+        same = next(
+            (
+                name
+                for name, table in accepted.items()
+                if any(_is_same(form, table) for form in forms)
+            ),
+            "",
+        )
         if same and not each.kept:
             off.append(each)
             sentences.append(
@@ -96,6 +115,14 @@ def doubles(title: str, own: Iterable[OwnServer], accepted: Mapping[str, ServerT
     return Doubles(
         off=tuple(off), remaining=tuple(remaining[:_MOST_SHOWN]), sentences=tuple(sentences)
     )
+
+
+def _filled(own: OwnServer, env: Mapping[str, str]) -> OwnServer:
+    def value(match: re.Match[str]) -> str:
+        return env.get(next(filter(None, match.group(1, 3, 4))), match[2] or match[0])
+
+    command = tuple(VARIABLE.sub(value, word) for word in own.command)
+    return replace(own, command=command, url=VARIABLE.sub(value, own.url))
 
 
 def _is_same(own: OwnServer, table: ServerTable) -> bool:

@@ -217,7 +217,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         contained=request.contained,
         builtins=builtins,
     )
-    servers = doubles(agent.title, agent.servers(context), request.servers)
+    servers = doubles(agent.title, agent.servers(context), request.servers, request.env)
     context = replace(context, off=servers.off)
     plan = agent.plan(context)
     env = {**given, **plan.env}

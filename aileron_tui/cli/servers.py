@@ -136,10 +136,26 @@ def collect_packages(home: Home) -> None:
     collect(home.path, {each.tree for each in stored if each is not None})
 
 
+_MOST_TOLD = 20
+"""Refused hosts that a person is told of."""
+
+
 def boxes(context: CommandContext) -> StartServer:
     """Return what starts servers in boxes, outside a console."""
+    told = set[str]()
+
+    def refused(name: str, host: str, problem: str) -> None:
+        if host not in told and len(told) < _MOST_TOLD:
+            told.add(host)
+            why = problem or "it is not among its hosts, which --host lists"
+            context.say(f"{name} could not reach {escape(host)}: {escape(why)}.", fg="yellow")
+
     return BoxedServers(
-        context.home, Path.home(), os.environ, tree=partial(verify_tree, context.home)
+        context.home,
+        Path.home(),
+        os.environ,
+        tree=partial(verify_tree, context.home),
+        refused=refused,
     )
 
 

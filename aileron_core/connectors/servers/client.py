@@ -269,7 +269,8 @@ class StdioClient(McpClient):
         self._unasked = _Allowance(_MAX_UNASKED, _MAX_UNASKED_BYTES)
         self._said = _Allowance(2**30, _MAX_STDERR_BYTES)
         self._expected: tuple[bytes, int, Reply] | None = None
-        self._is_listing = False
+        self._listing = 0
+        """The id of the request that lists the tools, while it is open."""
 
     def initialize(self, deadline: float) -> None:
         super().initialize(deadline)
@@ -282,17 +283,18 @@ class StdioClient(McpClient):
     def request(
         self, method: str, params: JsonObject, deadline: float, known: Reply | None = None
     ) -> Reply:
-        own, self._is_listing = _OwnRequest(), method == LIST_TOOLS
+        own = _OwnRequest()
         id_ = self.send(method, params, own)
+        self._listing = id_ if method == LIST_TOOLS else 0
         if known is not None and (line := known.line_with(id_)) is not None:
             self._expected = line, id_, known
         while own.reply is None:
             remaining = deadline - self._clock.monotonic()
             if remaining <= 0:
-                what = "list its tools" if self._is_listing else f"answer {method}"
+                what = "list its tools" if self._listing else f"answer {method}"
                 raise ServerFault(f"did not {what} in time")
             self.pump(remaining)
-        self._expected, self._is_listing = None, False
+        self._expected, self._listing = None, 0
         return own.reply
 
     def send(self, method: str, params: JsonObject, exchange: Exchange) -> int:
@@ -450,15 +452,12 @@ class StdioClient(McpClient):
 
     def _parsed(self, line: bytes) -> JsonObject | None:
         try:
-            try:
-                message = self._value(line)
-            except RecursionError:
-                if not self._is_listing:
-                    raise
-                message = self._value(without_deep_tools(line))
+            message = self._listed(line) or self._value(line, is_listing=False)
         except StructureTooLarge as error:
             # Whose answer it is, without reading it.
             meant = [id_ for id_ in self._open if str(id_).encode() in line]
+            if not meant:
+                return None
             if len(meant) != 1:
                 raise ServerFault(f"sent what cannot be read: {error}") from None
             return {"id": meant[0], "error": {"message": f"its answer is too large: {error}"}}
@@ -468,10 +467,23 @@ class StdioClient(McpClient):
             return None
         return cast("JsonObject", message) if isinstance(message, dict) else None
 
-    def _value(self, line: bytes) -> Any:
+    def _listed(self, line: bytes) -> JsonObject | None:
+        """Return the answer to the open request that lists the tools; None where *line* is something else."""
+        if not self._listing or str(self._listing).encode() not in line:
+            return None
+        try:
+            message = self._value(line, is_listing=True)
+        except RecursionError:
+            message = self._value(without_deep_tools(line), is_listing=True)
+        if not isinstance(message, dict):
+            return None
+        found = cast("JsonObject", message)
+        return found if found.get("id") == self._listing else None
+
+    def _value(self, line: bytes, *, is_listing: bool) -> Any:
         """Return the JSON value of *line* without secrets."""
-        value = load_message(line, is_listing=self._is_listing)
-        return scrubbed(value, self._scrubber) if self._scrubber.finds(line) else value
+        value = load_message(line, is_listing=is_listing)
+        return scrubbed(value, self._scrubber) if may_hold(line, self._scrubber) else value
 
     def _answer(self, id_: Any, line: bytes, message: JsonObject) -> None:
         is_ours = type(id_) is int
@@ -575,6 +587,11 @@ def without_deep_tools(listing: bytes) -> bytes:
                 end = found.end()
             depth -= 1
     return b"".join((*kept, listing[end:]))
+
+
+def may_hold(line: bytes, scrubber: Scrubber) -> bool:
+    """Return whether a text in the JSON of *line* may hold a secret: any character can be written by its number."""
+    return scrubber.finds(line) or (scrubber.longest > 0 and rb"\u" in line)
 
 
 def scrubbed(value: Any, scrubber: Scrubber) -> Any:

@@ -35,8 +35,10 @@ from aileron_core.connectors.servers.client import (
     ServerFault,
     encoded,
     load_message,
+    may_hold,
     not_offered,
     reply_in,
+    scrubbed,
 )
 from aileron_core.connectors.servers.definitions import (
     BadListing,
@@ -108,6 +110,8 @@ class _Answer:
         message: Any = None
         with suppress(ValueError, RecursionError):
             message = load_message(data, is_listing=self._is_listing)
+            if may_hold(data, self._scrubber):
+                message = scrubbed(message, self._scrubber)
         if not isinstance(message, dict):
             return
         members = cast("JsonObject", message)

@@ -35,7 +35,7 @@ _UNITS: Final = re.compile(
 )
 """Characters and escapes, each whole: a pair of surrogates is one, half a pair is none."""
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[][{}]|NaN')
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[][{}]|NaN', re.DOTALL)
 _COLON: Final = re.compile(rb"[ \t\n\r]*+:[ \t\n\r]*+")
 _MOST_SPARED: Final = 4 * 1024 * 1024
 _PLACEHOLDER: Final = b"NaN"
@@ -239,7 +239,7 @@ def _shortened(
             depth += 1
         elif token in (b"}", b"]"):
             depth -= 1
-            if depth == 3 and cuts and not whole:
+            if depth == 3 and cuts and not whole and found.end() < limit:
                 cuts.append((found.end(), seen))
             elif depth == 2 and cuts:
                 rest = structure[found.end() if whole else found.start() :]

@@ -24,7 +24,7 @@ ACCEPTED: Mapping[str, ServerTable] = {
 
 
 def judged(own: OwnServer) -> str:
-    found = doubles("Codex", [own], ACCEPTED)
+    found = doubles("Codex", [own], ACCEPTED, {"DIR": "/dir", "SITE": "mcp.example.com"})
     assert len(found.sentences) == len(found.off)
     return "off" if found.off else ""
 
@@ -40,6 +40,9 @@ def judged(own: OwnServer) -> str:
         ("npx @mcp/keyed --key=s3cret", ""),
         ("npx @mcp/keyed --token=s3cret run", ""),
         ("mine serve", "off"),
+        ("npx @mcp/fs ${DIR}", "off"),
+        ("npx @mcp/fs ${OTHER:-/dir}", "off"),
+        ("npx @mcp/fs ${OTHER}", ""),
         ("npx -y @mcp/fs /dir /other", ""),
         ("npx -p @mcp/fs fs-admin /dir", ""),
         ("uvx @mcp/fs /dir", ""),
@@ -48,6 +51,7 @@ def judged(own: OwnServer) -> str:
         ("mine", ""),
         ("npx -y", ""),
         ("https://MCP.example.com:443/v1/", "off"),
+        ("https://${SITE}/v1", "off"),
         ("https://mcp.example.com/v2", ""),
         ("http://mcp.example.com/v1", ""),
         ("https://mcp.example.com.evil.org/v1", ""),
@@ -70,7 +74,12 @@ _CODEX, _GEMINI = "~/.codex/config.toml", "~/.gemini/settings.json"
 
 
 def found_by(agent: str, settings: Mapping[str, str], **more: Any) -> Doubles:
-    return doubles(agent, AGENTS[agent].servers(context(settings=settings, **more)), {"fs": FS})
+    return doubles(
+        agent,
+        AGENTS[agent].servers(context(settings=settings, **more)),
+        {"fs": FS},
+        {},
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +148,7 @@ def test_what_was_imported_from_the_agents_settings_is_off_in_them(
     (imported,) = agent_servers(agent, tmp_path, tmp_path / "project", {})
     assert imported.secrets == {"API_KEY": "s3cret"}
     own = AGENTS[agent].servers(context(settings={f"~/{path}": text}, contained=True))
-    (off,) = doubles(agent, own, {"a": ServerTable(run=imported.command)}).off
+    (off,) = doubles(agent, own, {"a": ServerTable(run=imported.command)}, {}).off
     assert off.name == "a"
 
 

@@ -172,6 +172,32 @@ def test_of_an_answer_with_many_values_as_many_blocks_as_may_be_are_passed_on(
     assert "more than a preview can show" in shown.failure.message
 
 
+def test_what_is_said_while_the_tools_are_listed_is_read_as_at_any_other_time(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    """Else a large or deep part of an answer would be missing, without a word. A large notice ends no call."""
+    source = """
+    waits = []
+
+    def call(id, name, args):
+        send(method="notifications/tools/list_changed")
+        waits.append(id)
+
+    def listing(id, params):
+        send(method="notifications/message", params={"data": [[]] * 100_000})
+        for each in waits:
+            blocks = [{"type": "text", "text": str(id)}, *[{"type": "text", "text": ""}] * 90_000]
+            send(id=each, result={"content": blocks})
+        waits.clear()
+        send(id=id, result={"tools": tools()})
+    """
+    small = connector(servers, table(tmp_path, source))
+    given = run(small.call("get", {}, limits=LIMITS))
+    assert given.failure is None
+    *_, note = cast("Any", given.output)["content"]
+    assert "left out the content after block " in note["text"]
+
+
 def test_no_preview_is_made_of_a_text_with_too_many_values(
     servers: ServerProcesses, tmp_path: Path
 ) -> None:

@@ -184,6 +184,26 @@ def test_a_flood_is_read_later_and_delays_no_one_else(
     assert turns >= 20  # of about 400; of a loop that had to wait for the reading, 3
 
 
+def test_a_secret_with_a_letter_written_by_its_number_is_removed_too(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    r"""Some encoders write `=` as `\u003d`."""
+    source = r"""
+    def call(id, name, args):
+        send(id=id, result=text("used TOKEN"))
+
+    def write(value, known=write):
+        known(value.replace("TOKEN", os.environ["TOKEN"].replace("=", "\\u003d").replace("2", "\\u0032")))
+    """
+    with_word = connector(servers, table(tmp_path, source, secrets=("TOKEN",)))
+    account = Account({"TOKEN": "hunter2-hunter=="})
+    answer = run(with_word.call("set", {}, limits=LIMITS, credential=account))
+    assert answer.output == {
+        "content": [{"type": "text", "text": "used [removed]"}],
+        "isError": False,
+    }
+
+
 def test_a_servers_last_lines_are_in_its_log_escaped_and_without_its_secret(
     servers: ServerProcesses, tmp_path: Path
 ) -> None:
