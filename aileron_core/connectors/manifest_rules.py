@@ -136,9 +136,7 @@ def _name(value: Any) -> str | None:
     if len(value) > _LONGEST_NAME:
         return f"is longer than {_LONGEST_NAME} characters"
     if value.startswith(PREFIX):
-        must = (
-            f"must be {PREFIX}NAME, NAME a letter and up to 15 letters or digits, and not builtin"
-        )
+        must = f"must be {PREFIX}NAME, NAME a lower-case letter and up to 15 more or digits, and not builtin"
         return None if _SERVER_NAME.fullmatch(value) else must
     # Which an action may name, but the account of no connector is called by.
     return "must not contain +" if "+" in value else fqn_problem(value)
@@ -278,7 +276,10 @@ def _server(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         yield ("program",), f"has {TREE}, and there is no tree"
     yield from _secrets(table)
     if table.get("rehearse") and (table.get("hosts") or not files.get("write")):
-        yield ("rehearse",), "needs files.write, and no hosts: what is sent cannot be rehearsed"
+        yield (
+            ("rehearse",),
+            "needs files.write, and no hosts: what is sent cannot be rehearsed. Set it to false (--no-rehearse)",
+        )
 
 
 def _secrets(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

@@ -110,7 +110,7 @@ def from_listing(entries: Iterable[Json]) -> tuple[ToolDefinition, ...]:
             size += len(canonical(tool.members()))
         except ValueError as error:
             raise BadListing(
-                f"describes the tool {tool.name!r} in no valid JSON: {error}"
+                f"describes the tool {tool.name!r} in JSON that cannot be compared: {error}"
             ) from None
         if len(found) > MAX_TOOLS:
             raise BadListing(f"lists more than {MAX_TOOLS:,} tools")
