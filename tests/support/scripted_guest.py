@@ -132,23 +132,37 @@ def furnish_guest(
         version: of the connector.
         module: its text in WAT, in place of one that makes *requests*.
     """
-    manifest = _MANIFEST.format(hosts=json.dumps(list(hosts)), version=version) + more
     text = module or requesting(*(json.dumps(each) for each in requests), say=says)
+    hash_ = install_module(home, text, hosts, more, version)
+    write_action(home, "act", hash_, _APPROVAL, idempotent=False, version=version)
+    write_action(home, "see", hash_, op="see", version=version)
+    return hash_
+
+
+def install_module(
+    home: Path, text: str, hosts: Sequence[str], more: str = "", version: str = "1.0.0"
+) -> str:
+    """Install the connector with a module in WAT and *more* lines in its manifest; return its hash."""
+    manifest = _MANIFEST.format(hosts=json.dumps(list(hosts)), version=version) + more
     compiled = bytes(wasmtime.wat2wasm(text))
-    entry = ConnectorStore(home).install_bytes(compiled, manifest.encode())
-    folder = home / "actions"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, op, idempotent, rest in (
-        ("act", "do", "false", _APPROVAL),
-        ("see", "see", "true", ""),
-    ):
-        text = _ACTION.format(
-            name=name,
-            op=op,
-            idempotent=idempotent,
-            more=rest,
-            hash=entry.identity.hash,
-            version=version,
-        )
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    return entry.identity.hash
+    return ConnectorStore(home).install_bytes(compiled, manifest.encode()).identity.hash
+
+
+def write_action(
+    home: Path,
+    name: str,
+    hash_: str,
+    more: str = "",
+    *,
+    op: str = "do",
+    idempotent: bool = True,
+    version: str = "1.0.0",
+) -> Path:
+    """Write an action over one op of the connector, with *more* tables."""
+    path = home / "actions" / f"{name}.md"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    text = _ACTION.format(
+        name=name, op=op, idempotent=json.dumps(idempotent), more=more, hash=hash_, version=version
+    )
+    path.write_text(text, encoding="utf-8")
+    return path

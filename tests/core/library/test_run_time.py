@@ -13,9 +13,10 @@ from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Conflict
 from aileron_core.library.run_time import TIMEOUT_ARGUMENT
 from tests.support.core_harness import Core, change_rows
-from tests.support.sleeping_guest import install_sleeper, long_action
+from tests.support.scripted_guest import write_action
+from tests.support.sleeping_guest import install_sleeper
 
-NAMES_120 = "[capabilities.runtime.wall_seconds]\nwork = 120\n"
+NAMES_120 = "[capabilities.runtime.wall_seconds]\ndo = 120\n"
 TIMEOUT = f"""[[inputs]]
 name = "{TIMEOUT_ARGUMENT}"
 type = "integer"
@@ -40,7 +41,7 @@ def seconds_allowed(core: Core, name: str = "long-work") -> int:
     return core.app.library.find(name).action.limits.wall_seconds
 
 
-CONNECTOR = "local://tests/sleeper@1.0.0"
+CONNECTOR = "local://tests/scripted@1.0.0"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ async def test_a_longer_time_is_shown_and_given_with_the_acceptance(
     home: Path, more: str, inputs: str, limits: str, named: tuple[int, str] | None
 ) -> None:
     """Named by the connector, or left to each call; a limit of the file's own is never raised."""
-    long_action(home, install_sleeper(home, seconds=0, more=more), inputs=inputs, limits=limits)
+    write_action(home, "long-work", install_sleeper(home, seconds=0, more=more), inputs + limits)
     async with Core.open(home, accept=False) as core:
         view = (await proposed(core)).run_time
         assert (None if view is None else (view.seconds, view.named_by)) == named
@@ -74,7 +75,7 @@ async def test_a_longer_time_is_shown_and_given_with_the_acceptance(
 
 async def test_what_was_not_shown_is_not_accepted(home: Path) -> None:
     """A yes to the file as it was shown is no yes to a time that was not."""
-    long_action(home, install_sleeper(home, seconds=0, more=NAMES_120))
+    write_action(home, "long-work", install_sleeper(home, seconds=0, more=NAMES_120))
     async with Core.open(home, accept=False) as core:
         view = await proposed(core)
         for seconds in (0, 119):
@@ -100,7 +101,7 @@ async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> Non
     A row of another program's in the database gives it no more.
     """
     hash_ = install_sleeper(home, seconds=0, more=NAMES_120)
-    long_action(home, hash_)
+    write_action(home, "long-work", hash_)
     with without_connectors(home):
         async with Core.open(home, accept=False) as core:
             assert (await proposed(core)).run_time is None
@@ -127,7 +128,7 @@ async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> Non
 async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
     """Withdrawn with it, kept over a restart, and not carried over to other bytes."""
     hash_ = install_sleeper(home, seconds=0, more=NAMES_120)
-    path = long_action(home, hash_)
+    path = write_action(home, "long-work", hash_)
     async with Core.open(home, accept=False) as core:
         await accept_shown(core, CONNECTOR)
         await accept_shown(core)
@@ -139,11 +140,11 @@ async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
         withdrawn = await core.records("library.withdrawn")
         assert [each["kind"] for each in withdrawn] == ["action", "run_time"]
         await accept_shown(core)
-        long_action(home, hash_, limits="[limits]\nwall_seconds = 40\n")
+        write_action(home, "long-work", hash_, "[limits]\nwall_seconds = 40\n")
         await core.until(lambda: (path.read_text() and core.app.library.not_accepted()) or None)
         await accept_shown(core)
         assert seconds_allowed(core) == 40
-        long_action(home, hash_)
+        write_action(home, "long-work", hash_)
         view = await proposed(core)
         changes = view.before.changes if view.before is not None else ()
         wider = [each for each in changes if each.direction == "wider"]

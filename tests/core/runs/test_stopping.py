@@ -14,8 +14,8 @@ from aileron_core.errors import Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import LiveRun
 from aileron_core.runs.transitions import RunState
 from tests.support.core_harness import Core, Mailbox, hold_answers, run, writes
-from tests.support.scripted_guest import scripted_service
-from tests.support.sleeping_guest import install_sleeper, long_action
+from tests.support.scripted_guest import scripted_service, write_action
+from tests.support.sleeping_guest import install_sleeper
 
 PROMPT = 10.0
 """Seconds within which a stopped run has ended, also on a busy machine; it would have gone on for a minute."""
@@ -42,7 +42,7 @@ LIMITS = "[limits]\nwall_seconds = 90\n"
 
 def sleeper(home: Path) -> None:
     """Install an action that runs for a minute and asks nobody."""
-    long_action(home, install_sleeper(home, seconds=60), limits=LIMITS)
+    write_action(home, "long-work", install_sleeper(home, seconds=60), LIMITS)
 
 
 async def test_a_stopped_run_ends_in_the_middle_of_a_sleep(home: Path) -> None:
@@ -86,7 +86,7 @@ async def test_a_stopped_run_whose_request_waits_for_an_answer_has_an_unknown_ou
 
 async def test_stopping_one_run_leaves_another_of_the_same_connector_alone(home: Path) -> None:
     sleeper(home)
-    long_action(home, install_sleeper(home, seconds=60), name="other-work", limits=LIMITS)
+    write_action(home, "other-work", install_sleeper(home, seconds=60), LIMITS)
     async with Core.open(home) as core:
         calls = [asyncio.create_task(core.call(name, {})) for name in ("long-work", "other-work")]
         stopped, other = [await begun(core, name) for name in ("long-work", "other-work")]
@@ -141,7 +141,7 @@ def test_a_run_that_had_sent_something_before_it_slept_is_unknown(home: Path) ->
     with scripted_service() as service:
         request = {"method": "POST", "url": "https://sleeper.test/jobs", "body": "{}"}
         hash_ = install_sleeper(home, seconds=60, requests=[request])
-        long_action(home, hash_, limits=LIMITS, idempotent=False)
+        write_action(home, "long-work", hash_, LIMITS, idempotent=False)
         routes = service.route("sleeper.test:443")
 
         async def check() -> None:
@@ -172,9 +172,9 @@ async def test_an_approved_call_says_which_run_it_waits_for_and_begins_once_that
 ) -> None:
     """Both use one connector. Another person's long query is not waited for without a word."""
     hash_ = install_sleeper(home, seconds=60)
-    long_action(home, hash_, limits=LIMITS)
+    write_action(home, "long-work", hash_, LIMITS)
     gated = '[approval]\nrequired = true\neffect = "run"\n'
-    long_action(home, hash_, name="gated-work", approval=gated, limits=LIMITS)
+    write_action(home, "gated-work", hash_, gated + LIMITS)
     async with Core.open(home) as core:
         called = asyncio.create_task(core.call("long-work", {}))
         first = await begun(core, "long-work")
