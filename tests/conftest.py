@@ -38,7 +38,7 @@ _REAL = (
         for name in (
             "accepting", "attach", "canaries", "chaos", "console_pane", "console_plain", "console_start", "console_stderr",
             "crash", "crash_halted", "demo", "first_account", "first_connector", "hostile_console",
-            "many_kills", "memory", "oauth", "pager", "pairing", "readme", "relay_restart",
+            "memory", "oauth", "pager", "pairing", "readme", "relay_restart",
             "terminal_background",
         )
     ),

@@ -119,16 +119,6 @@ def test_an_account_is_shown_stored_used_and_its_tokens_are_nowhere(oauth_place:
             assert f"{CANARY}-".encode() + kind not in each
 
 
-def test_a_no_stores_nothing(oauth_place: Place) -> None:
-    """Somebody else's login is refused by the person who sees whose it is."""
-    oauth_place.server.account = "mallory@example.com"
-    terminal = oauth_place.command("setup", "scripted")
-    assert oauth_place.server.browse(oauth_place.address(terminal)) == 200
-    terminal.answer("account    │ mallory@example.com", "n")
-    assert "Nothing was stored" in oauth_place.ended(terminal, 1)
-    assert aileron_json("binding", "list", home=oauth_place.home)["items"] == []
-
-
 def test_a_login_that_ended_at_the_service_is_authorized_again(oauth_place: Place) -> None:
     """The call fails as binding_failed, and names the command; the command puts it right."""
     oauth_place.server.lifetime = 30  # due at once

@@ -91,10 +91,8 @@ async def test_an_older_copy_of_table_and_head_is_found(start: Start, home: Path
         assert [each for each in alarms(core) if "older copy" in each]
 
 
-async def test_a_record_rewritten_under_a_running_console_is_found_by_its_verification(
-    start: Start, home: Path
-) -> None:
-    """With and without a vault: the console knows what it wrote."""
+async def test_a_record_rewritten_under_a_running_console_is_found(start: Start, home: Path) -> None:
+    """By its own verification, and by anybody's from its next record on: the console knows what it wrote."""
     async with start() as core:
         await unlock(core)
         await core.call("list-drafts", {})
@@ -102,6 +100,9 @@ async def test_a_record_rewritten_under_a_running_console_is_found_by_its_verifi
         rewrite(home)
         (found,) = (await core.app.audit.verify()).problems
         assert "rewritten" in found
+        await core.another_session()
+        (found,) = problem_messages(home)
+        assert "is not the one that record" in found
 
 
 async def test_an_honest_home_raises_no_alarm_over_restarts_locks_and_crashes(
