@@ -81,131 +81,65 @@ capabilities = ["read"]
 
 EXTRA = [
     (STEP.format(id="send"), "execute[1].id", "is duplicated"),
-    ('inputs = { x = "${args.a}" }\n', "execute[0].inputs.x", "no [[inputs]] block declares"),
-    ('inputs = { x = ["-", "${args.teamId}"] }\n', "execute[0].inputs.x[1]", "no [[inputs]]"),
-    (
-        'inputs = { x = "${later.id}" }\n' + STEP.format(id="later"),
-        "execute[0].inputs.x",
-        "earlier",
-    ),
-    ('inputs = { x = "${send.id}" }\n', "execute[0].inputs.x", "names no earlier step"),
-    ('inputs = { x = "${HOME}" }\n', "execute[0].inputs.x", "is not a reference"),
-    ('inputs = { x = "${args.a" }\n', "execute[0].inputs.x", "is not closed"),
-    (INPUT.format(type="int"), "inputs[0].type", "|array|object; write integer"),
-    (INPUT.format(type="any"), "inputs[0].type", "or JSON for any JSON"),
-    (INPUT.format(type="[String]"), "inputs[0].type", "must be one of string|integer"),
-    (INPUT.format(type="string").replace('"a"', '"a-b"'), "inputs[0].name", "must match"),
-    (INPUT.format(type="string").replace('"a"', '"9a"'), "inputs[0].name", "must match"),
-    (
-        INPUT.format(type="string").replace('description = "d"\n', ""),
-        "inputs[0].description",
-        "is required",
-    ),
-    (
-        INPUT.format(type="Filter") + "multiline = true\n",
-        "inputs[0].multiline",
-        "is allowed only with",
-    ),
-    (INPUT.format(type="string") + 'label = " "\n', "inputs[0].label", "must not be blank"),
-    (
-        INPUT.format(type="integer") + "multiline = true\n",
-        "inputs[0].multiline",
-        "is allowed only with",
-    ),
-    (
-        INPUT.format(type="object") + 'items_type = "string"\n',
-        "inputs[0].items_type",
-        "is allowed only",
-    ),
-    (INPUT.format(type="array") + 'items_type = "array"\n', "inputs[0].items_type", "one of"),
-    (PREVIEW.format(more=""), "approval.preview.render", "at least one field"),
-    (PREVIEW.format(more="render = { A = '' }"), "approval.preview.render.A", "empty path"),
-    (PREVIEW.format(more="render = { ' ' = 'a' }"), 'approval.preview.render." "', "empty label"),
-    (
-        PREVIEW.format(more="render = { A = 'a' }\nmultiline = ['B']"),
-        "approval.preview.multiline",
-        "not a label of render",
-    ),
-    (
-        PREVIEW.format(more="render = { A = 'a' }\ngist = '${A} to ${B}'"),
-        "approval.preview.gist",
-        "not a label of render",
-    ),
-    (
-        PREVIEW.format(more="render = { A = 'a' }\nrecheck = false"),
-        "approval.preview.recheck",
-        "must be true",
-    ),
-    (
-        PREVIEW.format(more="render = { A = 'a' }\nargs = { id = '${args.a}' }"),
-        "approval.preview.args.id",
-        "no [[inputs]]",
-    ),
-    (
-        PREVIEW.format(more="render = { A = 'a' }\nargs = { id = '${send.id}' }"),
-        "approval.preview.args.id",
-        "names no earlier step",
-    ),
-    (
-        PREVIEW.format(more="render = { A = 'a' }\nformats = { B = 'html' }"),
-        "approval.preview.formats.B",
-        "not a label of render",
-    ),
-    (
-        PREVIEW.format(more="render = { A = 'a' }\nformats = { A = 'rtf' }"),
-        "approval.preview.formats.A",
-        '"rtf" must be one of html|markdown|json|diff|addresses',
-    ),
-    (
-        INPUT.format(type="array").rstrip() + '\nformat = "html"\n',
-        "inputs[0].format",
-        'is allowed only with type = "string"',
-    ),
-    (
-        CHANGE.format(effect="change", changes="{ B = '${args.a}' }"),
-        "approval.preview.changes.B",
-        "not a label of render",
-    ),
-    (
-        CHANGE.format(effect="send", changes="{ A = '${args.a}' }"),
-        "approval.preview.changes",
-        'is allowed only with effect = "change"',
-    ),
-    (
-        CHANGE.format(effect="pay", changes="{}\nread_back = { id = 'x' }"),
-        "approval.preview.read_back",
-        'is allowed only with effect = "change" or "create"',
-    ),
-    (
-        CHANGE.format(effect="create", changes="{}\nread_back = { id = '${later.id}' }"),
-        "approval.preview.read_back.id",
-        "names no earlier step",
-    ),
-    (
-        CHANGE.format(effect="change", changes="{ A = '${args.b}' }"),
-        "approval.preview.changes.A",
-        "no [[inputs]]",
-    ),
-    (
-        CHANGE.format(effect="change", changes="{ A = '${send.id}' }"),
-        "approval.preview.changes.A",
-        "names no argument",
-    ),
-    (
-        CHANGE.format(effect="change", changes="{ A = '${args.a' }"),
-        "approval.preview.changes.A",
-        "is not closed",
-    ),
-    (
-        CHANGE.format(effect="change", changes="{ A = '${args.unsent}' }"),
-        "approval.preview.changes.A",
-        "is not an input of any step",
-    ),
     ('[approval]\neffect = "format"\n', "approval.effect", "read|create|change"),
     ("[limits]\nwall_seconds = 301\n", "limits.wall_seconds", "from 1 to 300"),
     ("[limits]\nwall_seconds = 0\n", "limits.wall_seconds", "from 1 to 300"),
     ("[limits]\nmemory_mib = 1025\n", "limits.memory_mib", "from 1 to 1024"),
     (SECOND_PIN, "requires.connectors[1].name", "is duplicated"),
+]
+
+SENT = [
+    # what a step is given, where it stands in its inputs, part of the message
+    ('"${args.a}"', "x", "no [[inputs]] block declares"),
+    ('["-", "${args.teamId}"]', "x[1]", "no [[inputs]]"),
+    ('"${later.id}"', "x", "earlier"),
+    ('"${send.id}"', "x", "names no earlier step"),
+    ('"${HOME}"', "x", "is not a reference"),
+    ('"${args.a"', "x", "is not closed"),
+]
+
+INPUTS = [
+    # type, more lines, key, part of the message
+    ("int", "", "type", "|array|object; write integer"),
+    ("any", "", "type", "or JSON for any JSON"),
+    ("[String]", "", "type", "must be one of string|integer"),
+    ("Filter", "multiline = true", "multiline", "is allowed only with"),
+    ("string", 'label = " "', "label", "must not be blank"),
+    ("integer", "multiline = true", "multiline", "is allowed only with"),
+    ("object", 'items_type = "string"', "items_type", "is allowed only"),
+    ("array", 'items_type = "array"', "items_type", "one of"),
+    ("array", 'format = "html"', "format", 'is allowed only with type = "string"'),
+]
+
+RENDERED = "render = { A = 'a' }\n"
+PREVIEWS = [
+    # lines, key, part of the message
+    ("", "render", "at least one field"),
+    ("render = { A = '' }", "render.A", "empty path"),
+    ("render = { ' ' = 'a' }", 'render." "', "empty label"),
+    (f"{RENDERED}multiline = ['B']", "multiline", "not a label of render"),
+    (f"{RENDERED}gist = '${{A}} to ${{B}}'", "gist", "not a label of render"),
+    (f"{RENDERED}recheck = false", "recheck", "must be true"),
+    (f"{RENDERED}args = {{ id = '${{args.a}}' }}", "args.id", "no [[inputs]]"),
+    (f"{RENDERED}args = {{ id = '${{send.id}}' }}", "args.id", "names no earlier step"),
+    (f"{RENDERED}formats = {{ B = 'html' }}", "formats.B", "not a label of render"),
+    (
+        f"{RENDERED}formats = {{ A = 'rtf' }}",
+        "formats.A",
+        "one of html|markdown|json|diff|addresses",
+    ),
+]
+
+CHANGES = [
+    # effect, changes and what follows, key, part of the message
+    ("change", "{ B = '${args.a}' }", "changes.B", "not a label of render"),
+    ("send", "{ A = '${args.a}' }", "changes", 'only with effect = "change"'),
+    ("pay", "{}\nread_back = { id = 'x' }", "read_back", 'only with effect = "change" or "create"'),
+    ("create", "{}\nread_back = { id = '${later.id}' }", "read_back.id", "names no earlier step"),
+    ("change", "{ A = '${args.b}' }", "changes.A", "no [[inputs]]"),
+    ("change", "{ A = '${send.id}' }", "changes.A", "names no argument"),
+    ("change", "{ A = '${args.a' }", "changes.A", "is not closed"),
+    ("change", "{ A = '${args.unsent}' }", "changes.A", "is not an input of any step"),
 ]
 
 
@@ -231,8 +165,54 @@ def test_a_broken_rule_is_one_problem_at_its_key(
 def test_a_broken_rule_of_an_optional_part_is_one_problem_at_its_key(
     manifest: Build, extra: str, key: str, message: str
 ) -> None:
-    """The same for inputs, templates, previews and limits."""
     check_problem(manifest(extra), key, message)
+
+
+@pytest.mark.parametrize(("value", "where", "message"), SENT)
+def test_a_broken_template_is_one_problem_at_its_key(
+    manifest: Build, value: str, where: str, message: str
+) -> None:
+    later = STEP.format(id="later")
+    check_problem(
+        manifest(f"inputs = {{ x = {value} }}\n{later}"), f"execute[0].inputs.{where}", message
+    )
+
+
+@pytest.mark.parametrize(("type_", "more", "key", "message"), INPUTS)
+def test_a_broken_input_is_one_problem_at_its_key(
+    manifest: Build, type_: str, more: str, key: str, message: str
+) -> None:
+    check_problem(manifest(f"{INPUT.format(type=type_)}{more}\n"), f"inputs[0].{key}", message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "message"),
+    [
+        ('"a"', '"a-b"', "name", "must match"),
+        ('"a"', '"9a"', "name", "must match"),
+        ('description = "d"\n', "", "description", "is required"),
+    ],
+)
+def test_a_broken_line_of_an_input_is_one_problem_at_its_key(
+    manifest: Build, old: str, new: str, key: str, message: str
+) -> None:
+    faulty = INPUT.format(type="string").replace(old, new)
+    check_problem(manifest(faulty), f"inputs[0].{key}", message)
+
+
+@pytest.mark.parametrize(("lines", "key", "message"), PREVIEWS)
+def test_a_broken_preview_is_one_problem_at_its_key(
+    manifest: Build, lines: str, key: str, message: str
+) -> None:
+    check_problem(manifest(PREVIEW.format(more=lines)), f"approval.preview.{key}", message)
+
+
+@pytest.mark.parametrize(("effect", "changes", "key", "message"), CHANGES)
+def test_a_broken_change_is_one_problem_at_its_key(
+    manifest: Build, effect: str, changes: str, key: str, message: str
+) -> None:
+    faulty = CHANGE.format(effect=effect, changes=changes)
+    check_problem(manifest(faulty), f"approval.preview.{key}", message)
 
 
 def test_nothing_at_all_names_everything_that_must_be_there() -> None:
