@@ -48,19 +48,6 @@ def test_a_burst_after_the_press_takes_it_back_and_is_counted() -> None:
     assert arming.take_dropped_keys(1.5) == 0
 
 
-def test_a_held_key_decides_at_most_once() -> None:
-    """Repeats of a held key never decide a second item."""
-    arming = rested_arming()
-    decided = 0
-    for step in range(40):
-        at = 1.0 + step * 0.03
-        if arming.take_settled_press(at) is not None:
-            decided += 1
-            arming.on_drawn("next", at)
-        arming.press("next" if decided else "item", at)
-    assert decided == 1
-
-
 def test_new_content_focus_and_paste_each_start_the_rest_anew() -> None:
     """Whatever changes under the eye disarms the key."""
     for disturb in (
@@ -74,14 +61,6 @@ def test_new_content_focus_and_paste_each_start_the_rest_anew() -> None:
         assert arming.is_armed("item", 1.0)
         disturb(arming)
         assert not arming.is_armed("item", 1.3)
-
-
-def test_a_change_between_press_and_silence_takes_the_press_back() -> None:
-    """What decides is what was pressed on, or nothing."""
-    arming = rested_arming()
-    assert arming.press("item", 1.0)
-    arming.on_drawn("other", 1.01)
-    assert arming.take_settled_press(1.1) is None
 
 
 def test_every_key_of_one_read_is_in_one_burst() -> None:

@@ -23,19 +23,6 @@ from tests.support.screens.play import Play, rested
 from tests.support.screens.port import SNAPSHOT_CALLS
 
 
-def test_an_item_that_ended_elsewhere_goes_at_the_first_key_after_five_seconds() -> None:
-    """Its outcome can be read before it goes, and the cursor stays on its own item."""
-    queue = Queue()
-    queue.load((short(1), short(2), short(3)), ())
-    queue.move(2)
-    queue.update(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
-    queue.sweep(NOW + ELSEWHERE_SECONDS - 0.1)
-    assert len(queue.items) == 3
-    queue.sweep(NOW + ELSEWHERE_SECONDS)
-    assert [item.key for item in queue.items] == [key_of(2), key_of(3)]
-    assert queue.selected == key_of(3)
-
-
 def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     """A filled key decides, also in the moment in which an answered row above it leaves."""
     model = Model(start(short(1), short(2)), arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW)
@@ -247,19 +234,6 @@ def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> 
     play.shows("1 new at the end")
     assert play.waiting == [*(key_of(n) for n in BY_DEADLINE), key_of(9)]
     assert play.armed
-
-
-def test_a_deadline_that_changes_moves_no_row() -> None:
-    """A call that is asked again gets a new deadline; its row stays until a person presses `o`."""
-    queue = Queue()
-    queue.load(calls_expiring(*LIVES), ())
-    queue.change_order(NOW)
-    queue.update(short(2, expires_at=NOW + 5), NOW)
-    assert item_keys(queue) == [key_of(n) for n in BY_DEADLINE]
-    queue.change_order(NOW)
-    assert item_keys(queue) == [key_of(n) for n in (1, 2, 3, 4, 5)]
-    queue.change_order(NOW)
-    assert item_keys(queue)[0] == key_of(2)
 
 
 def test_a_filter_keeps_the_order() -> None:

@@ -91,7 +91,9 @@ async def test_an_older_copy_of_table_and_head_is_found(start: Start, home: Path
         assert [each for each in alarms(core) if "older copy" in each]
 
 
-async def test_a_record_rewritten_under_a_running_console_is_found(start: Start, home: Path) -> None:
+async def test_a_record_rewritten_under_a_running_console_is_found(
+    start: Start, home: Path
+) -> None:
     """By its own verification, and by anybody's from its next record on: the console knows what it wrote."""
     async with start() as core:
         await unlock(core)

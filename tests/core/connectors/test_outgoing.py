@@ -37,7 +37,6 @@ class Sender:
         allowed: list[str],
         *,
         seconds: float = 20,
-        seconds_once_sent: float | None = None,
         method: str = "GET",
         headers: dict[str, str] | None = None,
         body: bytes | None = None,
@@ -48,8 +47,6 @@ class Sender:
 
         def count(_method: str, _place: str) -> None:
             self.sent += 1
-            if seconds_once_sent is not None:
-                clock.leap(seconds - seconds_once_sent)
 
         self.exchange = OutgoingCall(clock, clock.monotonic() + seconds, count)
         request = OutgoingRequest(method=method, url=url, headers=headers or {}, body=body)

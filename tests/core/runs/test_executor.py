@@ -167,14 +167,13 @@ def retried(
     *ends: OpResult,
     wall_seconds: int = 30,
     idempotent: bool | None = True,
-    again: Callable[[], Awaitable[bool]] | None = None,
     on: type[Scripted] = Scripted,
 ) -> tuple[RunOutcome, Scripted, list[float]]:
     clock, waits, connector = FrozenClock(), list[float](), on(*ends)
     whole = send_draft(idempotent=idempotent)
     whole = replace(whole, limits=replace(whole.limits, wall_seconds=wall_seconds))
     plan = run_plan(connector, whole)
-    ending = run(Executor(clock, sleep=passing_time(clock, waits)).run(plan, before_retry=again))
+    ending = run(Executor(clock, sleep=passing_time(clock, waits)).run(plan))
     return ending, connector, waits
 
 
@@ -215,16 +214,6 @@ def test_retries_stay_within_the_wall_limit() -> None:
     """A wait that would end after the limit is not begun."""
     ending, connector, waits = retried(*[BUSY] * 5, wall_seconds=2)
     assert (ending.kind, connector.calls, len(waits)) == ("failed", 2, 1)
-
-
-def test_a_look_before_a_retry_that_finds_a_difference_ends_the_run() -> None:
-    """The recheck comes before each retry, and nothing is repeated on a no."""
-
-    async def no() -> bool:
-        return False
-
-    ending, connector, _ = retried(BUSY, DONE, again=no)
-    assert (ending.kind, connector.calls) == ("differs", 1)
 
 
 def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from aileron_core.errors import NotFound
-from aileron_core.runs import Call
-from aileron_core.tracing.spans import remote_span
 from tests.support.core_harness import DRAFT, Core, Start
-from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
+from tests.support.traced import Traced
 
 CONTENTS = (DRAFT, "Anna", "Q3 numbers", "googleapis", "canary")
 
@@ -85,16 +83,6 @@ async def test_a_call_that_fails_is_traced_without_why(
     ]
     for content in CONTENTS:
         assert content not in traced.text + str(logged_calls(caplog)), content
-
-
-async def test_a_call_is_in_the_trace_that_its_agent_names(core: Core, traced: Traced) -> None:
-    """Also where that trace is not sampled: an agent does not decide whether it is traced."""
-    parent = remote_span([TRACEPARENT])
-    args = {"id": DRAFT}
-    await core.app.gate.run(
-        Call(session=core.session, action="get-draft", args=args, parent=parent)
-    )
-    assert is_child_of_the_agent(traced.named("aileron.run"))
 
 
 async def test_a_call_that_does_not_become_a_run_leaves_no_open_span(

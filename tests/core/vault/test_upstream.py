@@ -28,7 +28,7 @@ def _cipher() -> AESGCM:
     return AESGCM(kdf.derive(PHRASE.encode()))
 
 
-def write_upstream(file: Path, verification: bytes = b"aileron-vault-v1") -> bytes:
+def write_upstream(file: Path) -> bytes:
     """Write such a file as upstream does, with the parameters that it has; return its bytes."""
     cipher = _cipher()
 
@@ -39,7 +39,7 @@ def write_upstream(file: Path, verification: bytes = b"aileron-vault-v1") -> byt
     content = {
         "version": 1,
         "salt": base64.b64encode(SALT).decode(),
-        "verification": encrypted(verification),
+        "verification": encrypted(b"aileron-vault-v1"),
         "secrets": {
             "oauth2/google/ana": {
                 "value": encrypted(b'{"access_token": "canary"}'),

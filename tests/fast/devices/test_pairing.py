@@ -12,13 +12,12 @@ from aileron_core.devices.pairing import (
     GONE_SECONDS,
     IDLE_SECONDS,
     LINK_SECONDS,
-    MOST_DEVICES,
     Device,
     Pairings,
     Program,
 )
 from aileron_core.devices.signed import Decision, is_key, is_signed, request_text
-from aileron_core.errors import AileronError, Conflict, Forbidden, NotFound, Unauthorized
+from aileron_core.errors import Conflict, Forbidden, NotFound, Unauthorized
 from tests.support.frozen_clock import FrozenClock
 from tests.support.paired_devices import new_key, point_of, sign
 
@@ -147,17 +146,6 @@ def test_a_request_counts_once_for_what_it_is_and_in_its_order(pairings: Pairing
     assert send(9, signed(9)) is device
 
 
-def test_at_most_four_are_paired_and_the_link_of_a_fifth_works_later(
-    pairings: Pairings,
-) -> None:
-    devices = [redeemed(pairings, b"") for _ in range(MOST_DEVICES)]
-    link = pairings.make_link()
-    with pytest.raises(Conflict):
-        pairings.redeem(link, bytes(32), Program())
-    pairings.end(devices[0].device_id)
-    pairings.redeem(link, bytes(32), Program())
-
-
 def test_a_device_ends_when_nobody_confirms_uses_or_shows_it(
     pairings: Pairings, clock: FrozenClock
 ) -> None:
@@ -172,14 +160,6 @@ def test_a_device_ends_when_nobody_confirms_uses_or_shows_it(
     clock.advance(IDLE_SECONDS - CONFIRM_SECONDS)
     assert pairings.sweep() == (open_,)
     assert all(each.ended.is_set() for each in (closed, strange, open_))
-
-
-def test_the_end_of_all_ends_links_too(pairings: Pairings) -> None:
-    link, device = pairings.make_link(), paired(pairings, new_key())
-    assert pairings.end_all() == (device,)
-    assert device.ended.is_set()
-    with pytest.raises(AileronError):
-        pairings.require_link(link)
 
 
 DECISION: dict[str, Any] = {

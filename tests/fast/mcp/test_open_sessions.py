@@ -12,18 +12,6 @@ class Clock:
         return self.now
 
 
-def test_the_one_that_was_used_longest_ago_makes_way() -> None:
-    """Of the same owner; another owner's are not touched."""
-    opened = OpenSessions(lambda _: True, most=2)
-    assert opened.open("b", "other", 0) is None
-    assert opened.open("a", "1", 0) is None
-    assert opened.open("a", "2", 0) is None
-    with opened.in_use("a", "1"):
-        assert opened.open("a", "3", 0) == "2"
-    assert opened.get("a", "2") is None
-    assert opened.get("b", "other") is not None
-
-
 def test_another_owners_session_is_nobodys() -> None:
     """Neither is it counted as used, nor can it be closed."""
     opened = OpenSessions(lambda _: True)

@@ -63,20 +63,6 @@ def test_what_will_not_remain_is_never_called_what_will_happen(
     assert ("to be created" in item) == (effect == "CREATE")
 
 
-@pytest.mark.parametrize("compact", [False, True])
-def test_a_change_stands_there_before_and_after(compact: bool) -> None:
-    """The old value beside the bar of what was fetched, the new one beside that of the agent's words."""
-    drawn = Drawn(start(change(TO)), compact=compact)
-    text = "\n".join(drawn.document)
-    assert "WILL HAPPEN  + what codex wants, − fetched by Aileron" in text
-    assert "┃ − ben@northwind.example" in text
-    assert text.index("− ben@") < text.index("┊ + ana@") < text.index("NOW  unchanged fields")
-    for shown in ("┃ Workshop in May", "┊ r-8842190312", "CODEX WANTS"):
-        assert shown in text
-    assert text.count("ana@example.com") == text.count("┊ + ana@example.com")
-    assert "Press a to readdress a draft (1 field changes)." in drawn.status
-
-
 def test_where_nothing_could_be_fetched_every_argument_stands_below() -> None:
     """There is nothing to compare with; what the agent wants is all there is."""
     gone = PreviewView(status="unavailable", reason="gmail.googleapis.com answered 503")

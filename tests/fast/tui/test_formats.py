@@ -261,14 +261,6 @@ def test_json_is_laid_out_and_loses_no_key() -> None:
     assert len(field_rows("[" * 5000 + "]" * 5000)) == 1
 
 
-def test_a_difference_is_coloured_and_keeps_its_signs() -> None:
-    lines = pieces("--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same", "diff")
-    assert [roles(line)[0] for line in lines] == [
-        ("--- a", "strong"), ("+++ b", "strong"), ("@@ -1 +1 @@", "syntax-name"),
-        ("-old", "del"), ("+new", "add"), (" same", "text"),
-    ]  # fmt: skip
-
-
 def test_code_in_a_difference_has_the_colours_of_its_language_and_keeps_its_marks() -> None:
     """By the name of its file; a mark is drawn as everywhere, and a line says no more and no less."""
     text = '--- /dev/null\n+++ b/a.py\n@@ -1 +1 @@\n-def f():\n+  return "a\u202eb"\n def'

@@ -302,28 +302,6 @@ def test_the_yes_to_an_update_says_how_many_waiting_calls_have_to_be_made_again(
     assert "What you accepted before counts until you accept this" in drawn.words
 
 
-@LAYOUTS
-def test_a_problem_of_a_file_is_read_in_full_and_nothing_decides_about_it(compact: bool) -> None:
-    """File, line, key and message; the top bar names the key that leads there."""
-    problems = (
-        Problem(
-            file="actions/pay.md", line=12, key="execute.op", message="The connector has no such op."
-        ),
-        Problem(file="connectors/billing/manifest.toml", message="It is not valid TOML."),
-    )  # fmt: skip
-    held = (not_accepted(),)
-    drawn = Drawn(start(short(1), held=held, problems=problems), compact=compact)
-    assert "press end" in drawn.top_bar or ": end" in drawn.top_bar
-    assert drawn.top_bar.startswith(" aileron   1 Waiting  1   2 Activity")
-    for row, texts in (
-        (2, ("actions/pay.md:12", "execute.op", "The connector has no such op.")),
-        (3, ("connectors/billing/manifest.toml", "It is not valid TOML.")),
-    ):
-        drawn.model.queue.select(row)
-        assert all(text in drawn.words for text in texts)
-        assert not any(key in drawn.keys for key in ("approve", "deny", "accept"))
-
-
 def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
     problems = tuple(Problem(file=f"actions/{name}.md", message="Wrong.") for name in "ab")
     drawn = Drawn(start(problems=problems))

@@ -49,12 +49,6 @@ def test_an_action_has_the_key_that_it_is_given(
     assert {name: registry.command(name).keys for name in keys} == keys
 
 
-def test_the_footer_names_the_key_that_was_given() -> None:
-    registry = remap_keys((("approve", "y"), ("copy", "c"), ("next", "n")))
-    assert registry.key_label("approve") == "y"
-    assert registry.key_labels(registry.command("next")) == "n k"
-
-
 @pytest.mark.parametrize("key", ["escape", "enter", "ctrl+a", "alt+a", "f5", "space", " ", "up"])
 def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
     """Nothing that leaves, that a burst makes, or that a modifier turns into another key."""

@@ -153,20 +153,6 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
         assert "tries again" not in drawn
 
 
-def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
-    """The old fields as removed lines; no second reading is claimed, no field is said to be as before."""
-    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
-    drawn = Drawn(start(short(version=2, preview=gone, drift=vanished())))
-    assert "CHANGED  nothing has run; the preview can no longer be fetched" in drawn.item
-    for old in ("− sam@helio.example", "− n/a", "− Hi Sam,", "− the invoice"):
-        assert old in drawn.item
-    for absent in ("What you saw, and", "as before", "+ "):
-        assert absent not in drawn.item
-    assert drawn.item.count("timed out") == 1
-    assert "○ No preview." in drawn.status
-    assert "a approve…" in drawn.keys, "it wants the key twice"
-
-
 # Where nobody knows whether it ran
 
 

@@ -203,18 +203,6 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
 HOME = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
 
 
-def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
-    """Ready, not accepted with why, in error; gated or not; hosts."""
-    drawn = Drawn(HOME).go("library", "post-invoice")
-    text = drawn.list_texts
-    assert "● 3 ready · ▲ 1 not accepted · ! 1 invalid" in text
-    assert "It has not been accepted." in text
-    assert "gmail.googleapis.com" in text
-    for name, gated in (("list-drafts", "▲ no"), ("send-draft", "yes")):
-        (row,) = (each for each in drawn.rows if f" action     {name} " in each)
-        assert f" {gated} " in row
-
-
 def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
     """Also where nobody has moved yet."""
     drawn = Drawn(HOME).go("library")
@@ -228,25 +216,6 @@ def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
 
 
 # Activity and audit
-
-
-def test_one_row_for_each_call_with_what_became_of_it() -> None:
-    """Not a row for each record: state in glyph and word, why it ran, who answered."""
-    drawn = Drawn(start(short(), records=record_views(NOW))).go("activity")
-    text = drawn.list_texts
-    assert (
-        "8 calls in the last hour · median wait 20 s · 2 not gated · 4 approved · 2 denied" in text
-    )
-    for each in (
-        "last 12 h  done ···········█ 4  denied ···········▄ 2  unknown ···········▄ 2",
-        "✓ done",
-        "? unknown",
-        "✗ denied",
-        "not gated · 10.0 s",
-        "you, 20 s",
-    ):
-        assert each in text
-    assert sum("send-draft" in row for row in drawn.rows) == 6
 
 
 def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_again() -> None:

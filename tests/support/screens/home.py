@@ -183,16 +183,16 @@ PAST = 100
 """Their numbers begin above those of the calls that wait."""
 
 
-def record_views(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
-    """Return *rounds* of records, oldest first, one every ten seconds."""
+def record_views(now: float) -> tuple[RecordView, ...]:
+    """Return two rounds of records, oldest first, one every ten seconds."""
     views: list[RecordView] = []
-    for seq in range(1, rounds * len(_RECORDS) + 1):
+    for seq in range(1, 2 * len(_RECORDS) + 1):
         turn, place = divmod(seq - 1, len(_RECORDS))
         event, summary = _RECORDS[place]
         run = _RUNS[place]
         named = {2: "list-drafts", None: None}.get(run, "send-draft")
         views.append(
-            RecordView(seq=seq, at=now - 10.0 * (rounds * len(_RECORDS) - seq) - 40, event=event,
+            RecordView(seq=seq, at=now - 10.0 * (2 * len(_RECORDS) - seq) - 40, event=event,
                        run_id=f"run-{PAST + turn * 4 + run:026d}" if run is not None else None,
                        session_id="ses-00000000000000000000000001", action=named,
                        actor=event.actor, agent="claude" if run in (2, None) else "codex",
