@@ -113,9 +113,7 @@ def test_without_a_common_network_the_model_and_the_actions_are_reached(
         bench.all_passed()
 
 
-def test_an_agents_edit_by_a_persons_own_server_is_rehearsed_and_committed(
-    tmp_path: Path,
-) -> None:
+def test_an_agents_edit_by_a_persons_own_server_is_rehearsed_and_committed(tmp_path: Path) -> None:
     """A published server, unmodified, in its box; a real agent in its own."""
     entry = (
         ROOT

@@ -190,8 +190,7 @@ def test_a_removed_file_counts_no_more_within_a_second(console: Console) -> None
         file.unlink()
         changed = time.monotonic()
         eventually(
-            lambda: console.get("/v1/actions/list-drafts", token=token).status == 404,
-            "gone",
+            lambda: console.get("/v1/actions/list-drafts", token=token).status == 404, "gone"
         )
         # The promise is one second; a busy machine takes longer, and one that never looks fails.
         assert time.monotonic() - changed < 30

@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 from textual import events
 
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    CoreLost,
-    IntentRefused,
-    StorageHealth,
-)
+from aileron_core.console_port.events import ApprovalUpdated, CoreLost, IntentRefused, StorageHealth
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.console_port.view_models import ApprovalView

@@ -14,10 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    PauseChanged,
-)
+from aileron_core.console_port.events import ApprovalUpdated, PauseChanged
 from aileron_core.settings import NotifySettings
 from aileron_tui.terminal.notifications import (
     QUIET_SECONDS,

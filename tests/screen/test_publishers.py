@@ -145,9 +145,7 @@ def test_what_counts_is_said_to_have_an_earlier_key() -> None:
         LibraryTable((replace(item, state=each),), (), NOW) for each in ("ready", "held_back")
     ]
     for table, warning in zip(
-        tables,
-        (FILES.warn_earlier_key(NAME), FILES.warn_refused(NAME, signed=True)),
-        strict=True,
+        tables, (FILES.warn_earlier_key(NAME), FILES.warn_refused(NAME, signed=True)), strict=True
     ):
         shown = " ".join(plain_text(each) for each in row_page(table, NOW, 120)).split()
         assert f"▲ {warning}" in " ".join(shown)
@@ -203,10 +201,7 @@ def test_a_yes_names_the_key_that_was_shown() -> None:
         (
             (file,),
             Accept(
-                kind="action",
-                name=file.name,
-                digest=file.digest,
-                signed_with=f"{NAME} SHA256:new",
+                kind="action", name=file.name, digest=file.digest, signed_with=f"{NAME} SHA256:new"
             ),
         ),
         ((VOUCHED,), Accept(kind="publisher", name=NAME, digest="SHA256:new")),

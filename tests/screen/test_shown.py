@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.events import (
-    Snapshot,
-)
+from aileron_core.console_port.events import Snapshot
 from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
 from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
 from aileron_core.errors import Problem

@@ -215,8 +215,7 @@ def test_what_a_new_version_changes_of_every_file_is_one_line(
     offered = text("2.0.0", "cc" if "cc" in new else "bb").replace(old or "-", new or "-")
     files = [
         replace(
-            held_file(name, change="changed"),
-            content=FileContentView(text=offered, before=before),
+            held_file(name, change="changed"), content=FileContentView(text=offered, before=before)
         )
         for name in ("x", "y")
     ]

@@ -193,9 +193,7 @@ def notes(folder: Path) -> list[str]:
 
 
 def connector(
-    servers: ServerProcesses,
-    table: ServerTable,
-    tools: Sequence[Json] = TOOLS,
+    servers: ServerProcesses, table: ServerTable, tools: Sequence[Json] = TOOLS
 ) -> ServerConnector:
     """Return a server's connector, *tools* accepted as they are listed."""
     needs = CredentialRequirement(kind="environment", names=table.secrets)

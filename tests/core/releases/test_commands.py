@@ -8,11 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_ssh_public_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
 from aileron_core.actions.suites import read_suites
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE

@@ -62,10 +62,7 @@ BREACHES = product(PREVIEW_RULES, LAYOUTS) if ALL else zip(PREVIEW_RULES, cycle(
 
 @pytest.mark.parametrize(("rule", "layout"), [*BREACHES, *product(["connector"], ARCHIVES)])
 def test_what_breaks_a_rule_is_not_installed(
-    folder: Path,
-    home: Path,
-    rule: str,
-    layout: Callable[[Path, Path], Iterator[tuple[str, ...]]],
+    folder: Path, home: Path, rule: str, layout: Callable[[Path, Path], Iterator[tuple[str, ...]]]
 ) -> None:
     """Of the actions that one alone, with what it needs; of a suite whose connector cannot run, nothing."""
     published_as(folder)

@@ -16,12 +16,7 @@ import pytest
 
 from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.canonical import JsonObject, sha256_hex
-from aileron_core.console_port.devices import (
-    ConfirmDevice,
-    EndDevice,
-    LinkMade,
-    MakeLink,
-)
+from aileron_core.console_port.devices import ConfirmDevice, EndDevice, LinkMade, MakeLink
 from aileron_core.console_port.intents import Deny, SetPause, StopEverything
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.devices.pairing import MOST_DEVICES
@@ -172,9 +167,7 @@ async def test_no_more_than_four_and_a_person_may_refuse_one(review: Review) -> 
 # Signed requests
 
 
-async def test_a_request_that_was_sent_before_or_altered_is_401_in_one_body(
-    review: Review,
-) -> None:
+async def test_a_request_that_was_sent_before_or_altered_is_401_in_one_body(review: Review) -> None:
     """Also on another route, with a query, in another order, without a mark, and after a restart."""
     device, body = await review.paired(), b'{"id":"x"}'
     kept = device.headers("item", body)
@@ -212,9 +205,7 @@ async def test_a_request_that_was_sent_before_or_altered_is_401_in_one_body(
 # Nobody else
 
 
-async def test_a_token_a_socket_and_a_page_elsewhere_get_nothing_for_any_id(
-    review: Review,
-) -> None:
+async def test_a_token_a_socket_and_a_page_elsewhere_get_nothing_for_any_id(review: Review) -> None:
     """The same for a call that is there and one that is not, with a device's own signature too."""
     core, device = review.core, await review.paired()
     view = await core.ask()

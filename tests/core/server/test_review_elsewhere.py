@@ -25,13 +25,7 @@ from aileron_core.server.sockets import bind_tcp
 from aileron_core.settings import Settings
 from tests.support.browsers import Firefox, chromium, firefox
 from tests.support.core_harness import ROOT, Core, Mailbox, Start, writes
-from tests.support.review_pages import (
-    Review,
-    confirm,
-    new_link,
-    reviewed,
-    serving_pages,
-)
+from tests.support.review_pages import Review, confirm, new_link, reviewed, serving_pages
 from tests.support.tls import Authority
 from tests.support.variants import ALL
 
@@ -128,11 +122,7 @@ async def test_no_page_of_another_origin_frames_opens_or_asks(
     auth_check = auth.check_review
     monkeypatch.setattr(auth, "check_review", check)
     rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
-    async with (
-        hostile_pages() as port,
-        chromium(rules) as browser,
-        reviewed(core, browser),
-    ):
+    async with hostile_pages() as port, chromium(rules) as browser, reviewed(core, browser):
         console, link = core.app.address.url, await new_link(core)
         stolen = {
             "secret": link.partition("#")[2],

@@ -103,9 +103,7 @@ async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Pat
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_the_process_at_the_far_end_of_a_connection_is_found(
-    family: socket.AddressFamily,
-) -> None:
+def test_the_process_at_the_far_end_of_a_connection_is_found(family: socket.AddressFamily) -> None:
     """Also one that connects over IPv6 to an address of IPv4; none where nobody is connected any more."""
     script = (
         "import socket, sys; client = socket.socket(int(sys.argv[1])); "

@@ -158,9 +158,7 @@ def test_an_argument_that_fits_no_declaration_is_answered_with_the_nearest(
     assert said in problem["problem"]
 
 
-def test_an_op_outside_the_capabilities_loads_and_says_what_it_will_be(
-    read_file: Read,
-) -> None:
+def test_an_op_outside_the_capabilities_loads_and_says_what_it_will_be(read_file: Read) -> None:
     """The executor refuses it (tests/core/runs); the file says so before."""
     reading = read_file(old='["send", "read"]', new='["read"]')
     action_of(reading)

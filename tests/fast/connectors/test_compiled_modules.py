@@ -164,9 +164,7 @@ def test_a_module_that_was_built_for_something_else_is_refused_with_how_to_build
     assert words in message
 
 
-def test_a_hostile_list_of_imports_makes_no_list_of_its_length(
-    plain_engine: WasmEngine,
-) -> None:
+def test_a_hostile_list_of_imports_makes_no_list_of_its_length(plain_engine: WasmEngine) -> None:
     """What the child sends back is bounded, however many there are and whatever they are called."""
     imports = "".join(f'(import "{"m" * 900}" "{number:0900}" (func))' for number in range(300))
     found = plain_engine.check_module(bytes(wasmtime.wat2wasm(f"(module {imports} {COMMAND})")))

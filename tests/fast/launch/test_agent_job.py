@@ -32,9 +32,7 @@ def test_a_script_without_interpreter_ends_in_a_sentence(tmp_path: Path, first_l
     assert "\\x1b" in said.stderr
 
 
-def test_an_interpreter_outside_the_sandbox_is_said_to_be_missing_there(
-    tmp_path: Path,
-) -> None:
+def test_an_interpreter_outside_the_sandbox_is_said_to_be_missing_there(tmp_path: Path) -> None:
     """It may be installed: its folder is not in the sandbox."""
     program = tmp_path / "codex"
     program.touch()

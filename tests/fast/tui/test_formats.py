@@ -281,9 +281,7 @@ def test_colouring_neither_changes_nor_loses_a_character(name: str, text: str) -
     assert "".join(part for part, _ in coloured(text, name)) == text
 
 
-def test_a_line_that_its_language_reads_otherwise_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_line_that_its_language_reads_otherwise_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     class Lossy:
         def get_tokens_unprocessed(self, text: str) -> list[tuple[int, str, str]]:
             return [(0, "", text[2:])]

@@ -5,12 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.events import (
-    CallsCounted,
-    CoreEvent,
-    HistoryRead,
-    VaultStatus,
-)
+from aileron_core.console_port.events import CallsCounted, CoreEvent, HistoryRead, VaultStatus
 from aileron_core.console_port.intents import CountCalls, EndSession, Intent, ReadCall, ReadHistory
 from aileron_core.console_port.view_models import (
     HistoryCall,

@@ -25,9 +25,7 @@ class _Model:
         self.burst_at = at
 
 
-def test_a_burst_never_seems_to_come_earlier_than_it_did(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_burst_never_seems_to_come_earlier_than_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the process stands still while the two clocks are read: its key has to fall into it."""
     clock, model = _Clock(), _Model()
     timing = KeyTiming(cast("Any", None), cast("Any", clock), lock_seconds=0)
