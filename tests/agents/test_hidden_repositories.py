@@ -112,15 +112,6 @@ def test_a_repository_under_another_name(bench: Bench) -> None:
     assert (bench.project / "x.git" / "refs" / "heads" / "other").exists()
 
 
-@pytest.mark.real
-def test_a_folder_that_can_be_entered_and_not_listed(bench: Bench) -> None:
-    """Git needs no more, and looks through a project do: the folder is opened to be looked through."""
-    with armed_launch(bench, "cp -r sub closed; chmod 0300 closed") as running:
-        eventually(lambda: stand_in(bench.project / "closed"))
-        looks(bench, "closed")
-        running.kill()
-
-
 def test_a_file_that_leads_to_where_it_is_kept(bench: Bench) -> None:
     """The agent reads in /proc where that is; nobody can enter it."""
     then = (

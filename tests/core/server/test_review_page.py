@@ -174,26 +174,6 @@ async def test_the_button_that_has_the_focus_is_pressed_by_enter_and_space(
     assert writes(mailbox)[-1] == "POST send"
 
 
-async def test_of_two_hands_at_once_one_counts_and_the_other_is_told_whose(
-    review: Review, mailbox: Mailbox
-) -> None:
-    view = await review.core.ask()
-    tall = {"width": 1200, "height": 1800}
-    one = await review.paired(f"/{view.approval_id}", viewport=tall)
-    other = await review.paired(f"/{view.approval_id}", viewport=tall)
-    names = ["-".join(each.words) for each in review.core.last(DevicesUpdated).devices]
-    for page in (one, other):
-        await decides(page)
-    await asyncio.gather(one.keyboard.press("a"), other.keyboard.press("a"))
-    hand = (await review.core.ended(view)).hand
-    assert hand in names
-    winner, loser = (one, other) if hand == names[0] else (other, one)
-    await expect(said(winner)).to_have_text("✓ Approved.")
-    # In the answer to its press or, where the end came to its screen first, as what it says of that.
-    await expect(said(loser)).to_contain_text(f"answered already: {hand} approved it at ")
-    assert writes(mailbox).count("POST send") == 1
-
-
 async def test_a_page_that_hears_of_the_others_answer_first_says_whose_it_was(
     review: Review, mailbox: Mailbox
 ) -> None:
