@@ -36,15 +36,6 @@ def test_records_count_under_their_present_and_their_older_names(accepted: str, 
     assert load_withdrawn(again) == set()
 
 
-@pytest.mark.parametrize(
-    "events",
-    [(), [("library.accepted", "d2")], [("library.accepted", "d1"), ("library.removed", "d1")]],
-    ids=["no record", "of other bytes", "removed since"],
-)
-def test_a_row_without_such_a_record_accepts_nothing(events: list[tuple[str, str]]) -> None:
-    assert load_records(database(*events)) == []
-
-
 def test_a_name_that_no_file_can_have_is_not_gone(tmp_path: Path) -> None:
     """Another program may have put it on record; nor does it stop the looking."""
     record = AcceptanceRecord(

@@ -8,6 +8,10 @@ import pytest
 
 from aileron_core.errors import HomeError
 from aileron_core.storage.open import open_reader, open_writer
+from aileron_core.storage.schema import SCHEMA
+
+FORGING = "BEGIN UPDATE runs SET state = 'approved'; END"
+PINS = next(statement for statement in SCHEMA if " pins " in statement)
 
 
 def made_database(path: Path) -> Path:
@@ -23,7 +27,7 @@ def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "planted",
     [
-        "CREATE TRIGGER t AFTER INSERT ON runs BEGIN UPDATE runs SET state='approved'; END",
+        f"CREATE TRIGGER t AFTER INSERT ON runs {FORGING}",
         "CREATE VIEW v AS SELECT 1",
         "CREATE TABLE grants(shape TEXT)",
         "CREATE INDEX i ON runs(action)",
@@ -31,19 +35,45 @@ def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
         "ALTER TABLE audit RENAME COLUMN at TO att",
         "DROP INDEX audit_run",
         "DROP TABLE pins",
+        # `_` stands for any character in a LIKE pattern, so this is no `sqlite_stat`.
+        f"CREATE TRIGGER sqlite1stat AFTER INSERT ON runs {FORGING}",
+        "CREATE VIEW sqliteXstatistics AS SELECT 1",
+        # A trigger may bear a table's name; the table made anew after it hides it in a dict.
+        f"CREATE TRIGGER pins AFTER INSERT ON runs {FORGING}; DROP TABLE pins; {PINS}",
     ],
 )
 def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, planted: str) -> None:
     """Schema compared word for word at open; nothing is started or changed."""
     path = made_database(tmp_path / "a.db")
     other = sqlite3.connect(path)
-    other.execute(planted)
+    other.executescript(planted)
     other.close()
     with pytest.raises(HomeError, match=r"a\.db (contains parts|are missing)"):
         open_writer(path)
     again = sqlite3.connect(path)
     assert again.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone() == ("1",)
     again.close()
+
+
+def test_what_a_row_of_the_schema_says_of_itself_hides_it_not(tmp_path: Path) -> None:
+    """It has a name and a type there, which another program may write."""
+    path = made_database(tmp_path / "a.db")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.executescript(f"CREATE TRIGGER t AFTER INSERT ON runs {FORGING}")
+    other.execute("PRAGMA writable_schema = ON")
+    other.execute("UPDATE sqlite_schema SET name='sqlite_stat1', type='table' WHERE name='t'")
+    other.close()
+    with pytest.raises(HomeError):
+        open_writer(path)
+
+
+def test_the_statistics_of_analyze_are_no_foreign_part(tmp_path: Path) -> None:
+    """A person may run ANALYZE; what SQLite itself adds then is not taken for an attack."""
+    path = made_database(tmp_path / "a.db")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("ANALYZE")
+    other.close()
+    made_database(path)
 
 
 def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
