@@ -56,8 +56,10 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
             message="must be absolute: the server is started in a folder of its own",
         )
         for index, word in enumerate(draft.run)
-        if word in (".", "..", "~")
-        or word.startswith(("./", "../", "~/"))
+        if any(
+            each in (".", "..", "~") or each.startswith(("./", "../", "~/"))
+            for each in (word, word.partition("=")[2])
+        )
         or (not index and "/" in word and not word.startswith("/"))
         or (index and not request and not word.startswith(("/", "-")) and _is(Path(word).is_file))
     ]

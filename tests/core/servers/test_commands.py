@@ -139,6 +139,7 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
         assert f"server.{place}: " in told
     assert "connector.name: must be mcp://local/NAME" in told
     assert "server.run[0]" in commands.add("a", "tools/x", code=2)
+    assert "server.run[1]" in commands.add("a", "cat", "--in=./x", code=2)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.py").touch()
     assert "server.run[1]" in commands.add("a", "python3", "m.py", code=2)
