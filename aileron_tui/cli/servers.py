@@ -177,6 +177,7 @@ def list_now(
         Unavailable: as of `list_tools` and `list_remote`.
     """
     if not table.url:
+        context.say("Starting it once, without a secret, to list its tools.")
         return list_tools(start, name, table)
     from aileron_core.connectors.http.client import OutgoingClient
     from aileron_core.connectors.servers.remote import list_remote
@@ -388,6 +389,10 @@ def edit_server(
         return EXIT.DONE
     context.show(server_body(changed))
     say_server(context, changed)
+    for tool, preview in server.table.previews.items():
+        if tool not in changed.table.previews and changed.table.word(tool) == "ask":
+            op = escape(preview.op)
+            context.say(f"{escape(tool)} has no preview now: {op} would have to be run or look.")
     say_waits(context, changed)
     return EXIT.DONE
 
@@ -416,6 +421,8 @@ def _with_options(
     """Return the table of *server* as the options change it; with a tool's word its preview is proposed anew."""
     table, given = server.table, [each.rpartition("=") for each in tools]
     words = {tool: word for tool, _, word in given}
+    if wrong := next((each for each in tools if "=" not in each), None):
+        raise InvalidRequest(f"--tool needs TOOL=WORD, and got {wrong}.")
     every = cast("Mapping[str, Word]", {**table.tools, **words})  # the manifest's rules judge them
     new = propose_previews(server.connector.tools, every).items()
     return replace(
@@ -423,7 +430,11 @@ def _with_options(
         tools=every,
         previews={
             **{tool: each for tool, each in new if words.keys() & {tool, each.op}},
-            **{tool: each for tool, each in table.previews.items() if every[tool] == "ask"},
+            **{
+                tool: each
+                for tool, each in table.previews.items()
+                if every[tool] == "ask" and every.get(each.op) in ("run", "look")
+            },
         },
         rehearse=table.rehearse if rehearse is None else rehearse,
     )

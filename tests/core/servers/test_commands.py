@@ -245,6 +245,10 @@ def test_words_are_changed_by_options_and_what_becomes_a_read_previews(added: Co
     tools = added.json(show_server, "notes")["tools"][:3]
     previews = {each["name"]: each["preview"] for each in tools}
     assert previews == {"edit_note": "read_note", "get_note": "read_note", "read_note": None}
+    told = added.printed(edit_server, "notes", ("read_note=ask",), rehearse=None, **NOTHING)
+    assert "edit_note has no preview now: read_note would have to be run or look" in told
+    told = added.printed(edit_server, "notes", ("get_note",), rehearse=None, code=2, **NOTHING)
+    assert "TOOL=WORD" in told
 
 
 def test_an_editor_changes_the_manifest_and_no_other_server(
