@@ -105,12 +105,12 @@ def require_outside_projects(name: str, table: ServerTable) -> None:
     """Check that no agent that works in a project changes what the server *name* runs.
 
     Raises:
-        FileProblems: its program or, without a package, a file that its command names is in a project, or is a
-            link into one.
+        FileProblems: its program or, without a package, a file that its command or a variable names is in a
+            project, or is a link into one.
     """
     # Beside a package, a file is what it works on; without one, it may be what an interpreter runs.
-    others = () if table.package else map(Path, table.program[1:])
-    files = (each for each in others if each.is_absolute() and _is(each.is_file))
+    others = () if table.package else named_paths((*table.program[1:], *table.env.values()))
+    files = (each for each in others if _is(each.is_file))
     for path in (*map(Path, table.program[:1]), *files):
         if project := _project_of(path):
             message = (

@@ -160,6 +160,10 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     script.write_text("")
     words = ("y" * 300, f"/{'y' * 300}", str(script))  # no file has such a name
     assert "is in the project" in commands.add("a", sys.executable, *words, code=2)
+    preload = f"--require={script}"
+    assert "is in the project" in commands.add("a", sys.executable, preload, code=2)
+    given = (f"NODE_OPTIONS={preload}",)
+    assert "is in the project" in commands.add("a", sys.executable, env=given, code=2)
     assert commands.start.started == []
 
 
