@@ -42,7 +42,7 @@ _STARTS: Final = frozenset({"command", "cmd", "url", "uri", "httpUrl"})
 _UNKNOWN = re.compile(r"\$\{[^}]*\}|\{file:[^}]*\}")
 _ASKED = re.compile(r"\$\{input:[^}]*\}")
 SECRET_NAME = re.compile(
-    r"token|secret|pass(w|$)|[_-]pwd$|credential|auth|cookie|header|(^|api|access|private|[_-])keys?$|(^|[_-])pat$|^-H$",
+    r"token|secret|pass(w|$)|[_-]pwd$|credential|auth|cookie|header|(^|api|access|private|[_-])keys?$|(^|[_-])pat$|(?-i:^-H$)",
     re.IGNORECASE,
 )
 """Found in the name of a variable, header or option whose value is a secret."""

@@ -150,13 +150,26 @@ def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> Non
     found = read(tmp_path, str(file))["gh"]
     assert (found.command, found.env) == (("uvx", "${secret.GH_TOKEN}", "--region=eu"), {})
     assert {*found.secrets} == {"GH_TOKEN", "GH"}
-    args = ["API_KEY=1", "x", "--api-key", "2", "-H", "A:3", "-H", "A:4", "--key", "${GH_TOKEN}"]
+    args = [
+        "API_KEY=1",
+        "x",
+        "--api-key",
+        "2",
+        "-H",
+        "A:3",
+        "-H",
+        "A:4",
+        "--key",
+        "${GH_TOKEN}",
+        "-h",
+        "8",
+    ]
     entry = {"command": "env", "args": args, "env": {"KEY": "6", "DB_PWD": "7"}}
     write(file, json.dumps({"mcpServers": {"many": entry}}))
     found = read(tmp_path, str(file))["many"]
     values = {f"${{secret.{name}}}": value for name, value in found.secrets.items()}
-    assert [values[each] for each in found.command[4::2]] == ["2", "A:3", "A:4", "canary-1"]
-    assert found.command[1] == "API_KEY=${secret.API_KEY}"
+    assert [values[each] for each in found.command[4:11:2]] == ["2", "A:3", "A:4", "canary-1"]
+    assert (found.command[1], found.command[-1]) == ("API_KEY=${secret.API_KEY}", "8")
     assert {*found.secrets.values()} == {"1", "2", "A:3", "A:4", "canary-1", "6", "7"}
     write(file, "{")
     with pytest.raises(FileProblems, match="cannot be parsed"):
