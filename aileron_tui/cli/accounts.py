@@ -62,7 +62,7 @@ from aileron_tui.cli.vault import (  # fmt: skip
     is_running,
     need_console,
 )
-from aileron_tui.words.accounts import HELD_BY, hosts_label, sent_as
+from aileron_tui.words.vault import HELD_BY, hosts_label, sent_as
 
 _AUTHOR = "    its author says │ "
 _SECRET_PROMPTS = {"basic": "Password", "aws_sigv4": "Secret access key"}

@@ -27,10 +27,10 @@ _NUMBERED = re.compile(r"(version|source|hash)\s*=")
 def difference_blocks(before: AcceptedBeforeView, text: str, *, unfold: bool) -> Iterator[Block]:
     """Yield how a file with *text* differs from what was accepted: what allows more, the rest, the lines."""
     yield from _changes(before)
-    remark = words.acceptance.SIGNS if before.text is not None else ""
-    yield heading(words.acceptance.DIFFERENCE, (Piece(remark, "muted"),) if remark else ())
+    remark = words.files.SIGNS if before.text is not None else ""
+    yield heading(words.files.DIFFERENCE, (Piece(remark, "muted"),) if remark else ())
     if before.text is None:
-        yield value("", (Piece(words.acceptance.NOT_KEPT, "attn"),))
+        yield value("", (Piece(words.files.NOT_KEPT, "attn"),))
     else:
         yield from _lines_compared(before.text, text, unfold=unfold)
 
@@ -39,14 +39,14 @@ def content_blocks(
     text: str, remark: str, *, unfold: bool, must_be_seen: bool = True
 ) -> Iterator[Block]:
     """Yield the whole *text* of a file, then the hidden characters in it."""
-    yield heading(words.acceptance.CONTENT, (Piece(remark, "muted"),))
+    yield heading(words.files.CONTENT, (Piece(remark, "muted"),))
     yield from _text_lines(text, unfold=unfold, must_be_seen=must_be_seen)
 
 
 def allowed_blocks(content: FileContentView) -> Iterator[Block]:
     """Yield what rules allow that nobody accepted before."""
     if content.allows:
-        yield heading(words.acceptance.ALLOWS, role="attn")
+        yield heading(words.files.ALLOWS, role="attn")
         yield from _change_lines(content.allows, "attn")
         yield blank()
 
@@ -55,8 +55,8 @@ def suite_difference_blocks(files: Sequence[NotAcceptedView]) -> Iterator[Block]
     """Yield what changed files of a suite allow more, each with its name, then which files differ, and how."""
     wider = [(each, each.before.wider) for each in files if each.before and each.before.wider]
     if wider:
-        remark = Piece(words.acceptance.more_in_suite(len(wider)), "muted")
-        yield heading(words.acceptance.WIDER, (remark,), "attn")
+        remark = Piece(words.files.more_in_suite(len(wider)), "muted")
+        yield heading(words.files.WIDER, (remark,), "attn")
     for file, changes in wider:
         for number, each in enumerate(changes):
             name = foreign_text(file.name, "strong") if number == 0 else ()
@@ -66,12 +66,12 @@ def suite_difference_blocks(files: Sequence[NotAcceptedView]) -> Iterator[Block]
     changed = [each for each in files if each.before is not None]
     if not changed:
         return
-    yield heading(words.acceptance.CHANGED)
+    yield heading(words.files.CHANGED)
     if not wider:
-        yield value("", (Piece(words.acceptance.NOTHING_WIDER),))
+        yield value("", (Piece(words.files.NOTHING_WIDER),))
     alone = [each for each in changed if _is_only_renumbered(each)]
     for label, said in (
-        ("Version", words.acceptance.renumbered(_versions(changed), len(alone)) if alone else ""),
+        ("Version", words.files.renumbered(_versions(changed), len(alone)) if alone else ""),
         ("Changed", ", ".join(each.name for each in changed if each not in alone)),
         ("New", ", ".join(each.name for each in files if each.before is None)),
     ):
@@ -93,9 +93,9 @@ def _versions(files: Iterable[NotAcceptedView]) -> str:
 def _code(before: AcceptedBeforeView) -> str:
     """Return size and hash of a connector's code before and now, or that it is the same."""
     if before.text is None:
-        return words.acceptance.NOT_KEPT
+        return words.files.NOT_KEPT
     changes = [each for each in before.changes if each.kind == "module"]
-    return f"{changes[0].before} → {changes[0].after}" if changes else words.acceptance.SAME_CODE
+    return f"{changes[0].before} → {changes[0].after}" if changes else words.files.SAME_CODE
 
 
 def _is_only_renumbered(file: NotAcceptedView) -> bool:
@@ -132,7 +132,7 @@ def suite_content_blocks(files: Sequence[NotAcceptedView], *, unfold: bool) -> I
     if not found:
         return
     yield blank()
-    yield heading(words.acceptance.CONTENT, (Piece(words.acceptance.WHOLE_FILES, "muted"),))
+    yield heading(words.files.CONTENT, (Piece(words.files.WHOLE_FILES, "muted"),))
     for number, (file, content) in enumerate(found):
         if number:
             yield blank()
@@ -140,11 +140,11 @@ def suite_content_blocks(files: Sequence[NotAcceptedView], *, unfold: bool) -> I
         before = content.before
         compared = before is not None and before.text is not None
         if _is_only_renumbered(file):
-            yield value("", (Piece(words.acceptance.ONLY_RENUMBERED, "muted"),))
+            yield value("", (Piece(words.files.ONLY_RENUMBERED, "muted"),))
         elif before is not None and before.text is not None:
             yield from _lines_compared(_renumbered(before), content.text, unfold=unfold)
         elif before is not None:
-            yield value("", (Piece(words.acceptance.NOT_KEPT, "attn"),))
+            yield value("", (Piece(words.files.NOT_KEPT, "attn"),))
         yield from _text_lines(content.text, unfold=unfold, must_be_seen=not compared)
 
 
@@ -155,19 +155,19 @@ def _changes(before: AcceptedBeforeView) -> Iterator[Block]:
     at = (day(before.accepted_at), clock_seconds(before.accepted_at))
     wider = before.wider
     if wider:
-        remark = Piece(words.acceptance.than_accepted(*at), "muted")
-        yield heading(words.acceptance.WIDER, (remark,), "attn")
+        remark = Piece(words.files.than_accepted(*at), "muted")
+        yield heading(words.files.WIDER, (remark,), "attn")
         yield from _change_lines(wider, "attn")
     else:
-        remark = Piece(words.acceptance.since_accepted(*at), "muted")
-        yield heading(words.acceptance.CHANGED, (remark,))
-        nothing = Piece(words.acceptance.NOTHING_WIDER)
-        unread = Piece(words.acceptance.NOT_COMPARED, "attn")
+        remark = Piece(words.files.since_accepted(*at), "muted")
+        yield heading(words.files.CHANGED, (remark,))
+        nothing = Piece(words.files.NOTHING_WIDER)
+        unread = Piece(words.files.NOT_COMPARED, "attn")
         yield value("", (nothing if before.changes else unread,))
     rest = before.changes[len(wider) :]
     if rest and wider:
         yield blank()
-        yield heading(words.acceptance.OTHERWISE, role="muted")
+        yield heading(words.files.OTHERWISE, role="muted")
     yield from _change_lines(rest, "text")
     yield blank()
 
@@ -179,18 +179,18 @@ def _change_lines(changes: Iterable[AcceptanceChangeView], role: Role) -> Iterat
 
 def change_line(change: AcceptanceChangeView, role: Role, name_role: Role = "strong") -> Line:
     """Return the sentence on one difference."""
-    sentence = Piece(words.acceptance.change(change.kind, change.direction), role)
+    sentence = Piece(words.files.change(change.kind, change.direction), role)
     if change.kind in ONE_SIDED:
         return line(sentence, " ", *brief(change.after or change.before, name_role))
     pieces: list[Piece] = [sentence]
     if change.name:
         pieces += [Piece(" "), *brief(change.name, name_role)]
     if change.before or change.after:
-        nothing = words.acceptance.ASKED_NOTHING
+        nothing = words.files.ASKED_NOTHING
         if change.kind == "step_inputs" and "." not in change.name:
-            nothing = words.acceptance.ALL_ARGUMENTS
+            nothing = words.files.ALL_ARGUMENTS
         elif change.kind == "setting":
-            nothing = words.acceptance.NOT_SET
+            nothing = words.files.NOT_SET
         old = brief(change.before) if change.before else (Piece(nothing, "muted"),)
         new = brief(change.after) if change.after else (Piece(nothing, "muted"),)
         pieces += [Piece(" "), *old, Piece(" → ", "muted"), *new]
@@ -202,7 +202,7 @@ def widest_change(content: FileContentView | None) -> Line:
     wider = content.before.wider if content is not None and content.before is not None else ()
     if not wider:
         return ()
-    others = words.acceptance.and_others(len(wider) - 1)
+    others = words.files.and_others(len(wider) - 1)
     return (*change_line(wider[0], "attn", "attn"), Piece(others, "attn"))
 
 
@@ -211,7 +211,7 @@ def content_warnings(content: FileContentView | None, *, gated: bool | None) -> 
     widest = widest_change(content)
     lines: list[Line] = []
     if widest:
-        lines.append((Piece(words.acceptance.ALLOWS_MORE, "attn"), *widest))
+        lines.append((Piece(words.files.ALLOWS_MORE, "attn"), *widest))
     before = content.before if content is not None else None
     said = before is not None and any(each.kind == "asks_no_more" for each in before.wider)
     if gated is False and not said:
@@ -265,7 +265,7 @@ def _lines_compared(old: str, new: str, *, unfold: bool) -> Iterator[Block]:
     for number, sign, pieces in signed_lines(
         olds, news, ops, compare, unfold=unfold, context=_CONTEXT_LINES
     ):
-        label = words.acceptance.line_number(number) if begins and number else ""
+        label = words.files.line_number(number) if begins and number else ""
         begins = not number
         yield signed_block(label, sign, pieces)
     yield from _findings(found)

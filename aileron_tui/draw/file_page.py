@@ -87,7 +87,7 @@ def server_blocks(server: ServerView, hosts: Sequence[str]) -> Iterator[Block]:
 
 def _tried(tried: TriedShape) -> Iterator[Block]:
     """Yield which of a person's answers the rules of a file would have given, denied ones first."""
-    yield value(words.files.PAST, line(words.grants.past(tried)))
+    yield value(words.files.PAST, line(words.rules.past(tried)))
     for call in tried.matching[:MAX_PAST]:
         said = (Piece(f"{clock_seconds(call.at)}  "), *foreign_text(call.what))
         if not call.approved:
@@ -112,11 +112,11 @@ def with_content(
     if content.module:
         made.append(value("Module", line(content.module)))
     made.append(blank())
-    remark = words.acceptance.WHOLE_KEPT if content.is_kept else words.acceptance.WHOLE_FILE
+    remark = words.files.WHOLE_KEPT if content.is_kept else words.files.WHOLE_FILE
     if content.module:
-        remark = words.acceptance.WHOLE_MANIFEST
+        remark = words.files.WHOLE_MANIFEST
     if content.server is not None:
-        remark = words.acceptance.WHOLE_SERVER
+        remark = words.files.WHOLE_SERVER
     compared = before is not None and before.text is not None
     made += content_blocks(content.text, remark, unfold=unfold, must_be_seen=not compared)
     return tuple(made)
@@ -128,7 +128,7 @@ def settings_blocks(contents: Sequence[tuple[str, FileContentView]]) -> tuple[Bl
     for name, content in contents:
         facts = [heading(words.files.FILE_SECTION), value("File", foreign_text(name, "strong"))]
         if not content.text:
-            made += [*facts, value("", _remark(words.acceptance.ASKS_NO_MORE)), blank()]
+            made += [*facts, value("", _remark(words.files.ASKS_NO_MORE)), blank()]
             continue
         made += [*with_content(facts, content, unfold=False), blank()]
     return tuple(made[:-1])

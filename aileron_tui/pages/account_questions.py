@@ -376,7 +376,7 @@ def labelled(label: str, text: str | Line, width: int) -> list[Line]:
 
 
 def _purpose(panel: AccountPanel, user: CredentialUserView, width: int) -> list[Line]:
-    said = words.accounts
+    said = words.vault
     title = f"{escape(panel.name)} for {escape(user.ref)}."
     sent = said.use(
         user.kind, escape(user.header), escape(", ".join(user.names)), escape(", ".join(user.hosts))

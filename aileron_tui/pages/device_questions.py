@@ -5,8 +5,7 @@ from collections.abc import Callable
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice
 from aileron_tui import words
 from aileron_tui.draw import bars
-from aileron_tui.draw.devices import device_name, device_program
-from aileron_tui.draw.qr import qr_code
+from aileron_tui.draw.devices import device_name, device_program, qr_code
 from aileron_tui.draw.text import Line, Piece, Role, justify, wrap
 from aileron_tui.pages.account_questions import labelled
 from aileron_tui.pages.asking import Answer, Asking, Question

@@ -99,7 +99,7 @@ def _fields(panel: GrantPanel, width: int, room: int) -> Iterator[Line]:
         lead = (edge, Piece(f"{group if group != before else '':<9}", "muted"), field_bar(field))
         label = truncate(foreign_text(field.field.label), cells)
         pad = Piece(" " * (cells - cell_width(label) + 2))
-        name = words.grants.TESTS.get(test.name, test.name)
+        name = words.rules.TESTS.get(test.name, test.name)
         name += f" {test.values[0]}" if test.name == "plain" else ""
         tested = Piece(f"{name:<13}", "attn" if test.name in ("any", "plain") else "strong")
         reach = (Piece("reach ", "muted"),) if field.is_reach else ()
@@ -141,11 +141,11 @@ def _below(panel: GrantPanel, now: Situation, width: int) -> Iterator[Line]:
     for caution in tried.cautions if tried is not None else ():
         yield from _wrapped((Piece("▲ ", "attn"), *foreign_text(caution, "attn")), width)
     spans = offers is not None and offers.can_span_sessions
-    ends = words.grants.ends(panel.terms, can_span_sessions=spans)
+    ends = words.rules.would_end(panel.terms, can_span_sessions=spans)
     yield from _wrapped((Piece("ends     ", "muted"), Piece(ends)), width)
     if tried is not None:
         denied = [each for each in tried.matching if not each.approved]
-        past = Piece(words.grants.past(tried), "attn" if denied else "text")
+        past = Piece(words.rules.past(tried), "attn" if denied else "text")
         yield from _wrapped((Piece("past     ", "muted"), past), width)
         for call in denied[:_NAMED_CALLS]:
             at = Piece(f"{day(call.at)} {clock_minutes(call.at)}  ", "muted")
@@ -183,7 +183,7 @@ def _not_granted(now: Situation) -> str:
     if not panel.is_of(now.item):
         return "the call has changed since this panel opened"
     if (why := not_approved(now)) or panel.tried is None:
-        return why or words.grants.TRYING
+        return why or words.rules.TRYING
     labels = {each.key: escape(each.field.label) for each in panel.fields}
     found = ", ".join(labels.get(key, key) for key in panel.tried.misfits)
     return f"this very call does not match: {found}" if found else ""
@@ -231,7 +231,7 @@ def _edit_text(now: Situation) -> tuple[str, str]:
         return "", ""
     label = escape(panel.fields[panel.index].field.label)
     how = _WRITTEN.get(test.name, "Values, separated by commas; * stands for any characters.")
-    return f"{label}: {words.grants.TESTS.get(test.name, test.name)}", how
+    return f"{label}: {words.rules.TESTS.get(test.name, test.name)}", how
 
 
 _Key = partial(Answer, why_not=unless(lambda now: now.model.grant_panel.fields, _LOOKING))

@@ -51,8 +51,8 @@ def _deny_rows(_: Asking, now: Situation, width: int) -> tuple[Line, ...]:
     if not panel.stands or now.approval is None:
         return rows
     if (terms := panel.terms) is None:
-        return (*rows, (Piece(f" {words.grants.TRYING} …", "muted"),))
-    lead = f" Also denied in this session, for {words.grants.time(terms.seconds)}: "
+        return (*rows, (Piece(f" {words.rules.TRYING} …", "muted"),))
+    lead = f" Also denied in this session, for {words.rules.time(terms.seconds)}: "
     which = " with" if panel.stays else ", whatever it is given"
     name = foreign_text(shown_name(now.approval.action), "strong")
     said: Line = (Piece(lead, "attn"), *name, Piece(which))
@@ -73,7 +73,7 @@ def _stand(asking: Asking) -> None:
 def _not_denied(now: Situation) -> str:
     panel = now.model.deny_panel
     waits = panel.stands and panel.terms is None
-    return words.grants.TRYING if waits else call_blocked(now, now.deny_blocked_by)
+    return words.rules.TRYING if waits else call_blocked(now, now.deny_blocked_by)
 
 
 def _denied(now: Situation) -> tuple[Deny, ...]:

@@ -197,7 +197,7 @@ def _accounts(
                 panel.close()
                 model.close_panel()
             account = escape(event.account or event.name)
-            model.say((Piece(words.accounts.done(event.change, account), "ok"),), at)
+            model.say((Piece(words.vault.done(event.change, account), "ok"),), at)
         case AccountRefused():
             panel.on_refused(event)
             if model.panel not in ("bind", "login"):

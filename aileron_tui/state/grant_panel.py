@@ -80,7 +80,7 @@ class GrantPanel:
         """What wants a second press: answers of the past that it contradicts, rows that were not in view."""
         denied = sum(not each.approved for each in self.tried.matching) if self.tried else 0
         unseen = len(self.fields) - len(self.seen)
-        return words.grants.findings(denied, unseen)
+        return words.rules.findings(denied, unseen)
 
     def next_try(self) -> TryShape | None:
         """Return what asks the core about the present tests; None where that was asked."""

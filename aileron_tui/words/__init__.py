@@ -4,14 +4,11 @@ Functions take text that was rendered before (`aileron_core.text.escape`) where 
 outside, and return plain strings; the caller chooses the role.
 """
 
-from aileron_tui.words import acceptance as acceptance
-from aileron_tui.words import accounts as accounts
 from aileron_tui.words import bars as bars
 from aileron_tui.words import context as context
 from aileron_tui.words import devices as devices
 from aileron_tui.words import files as files
 from aileron_tui.words import filters as filters
-from aileron_tui.words import grants as grants
 from aileron_tui.words import item as item
 from aileron_tui.words import plain as plain
 from aileron_tui.words import refusals as refusals

@@ -16,7 +16,7 @@ from aileron_core.console_port.devices import (
 )
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
 from aileron_core.console_port.intents import SetPause
-from aileron_tui.draw.qr import qr_code
+from aileron_tui.draw.devices import qr_code
 from aileron_tui.draw.times import clock_seconds
 from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.home import devices

@@ -104,13 +104,13 @@ class AccountsTable(KeyedTable[AccountRow]):
     def summary(self, now: float, width: int) -> Line:
         bound = [each.bound for each in self._items if each.bound is not None]
         unusable = sum(bool(each.problem) for each in bound)
-        text = words.accounts.count(len(bound), unusable)
+        text = words.vault.count(len(bound), unusable)
         return (Piece(f" {text}", "attn" if unusable else "muted"),)
 
     def detail_of(self, item: AccountRow, now: float) -> Line:
         """Return why it cannot be used, or what its connector may do with it."""
         if item.bound is None:
-            more: Line = (Piece(words.accounts.NEEDS_REMARK, "muted"),)
+            more: Line = (Piece(words.vault.NEEDS_REMARK, "muted"),)
         elif item.bound.problem:
             more = foreign_text(item.bound.problem, "attn")
         else:
@@ -133,7 +133,7 @@ class AccountsTable(KeyedTable[AccountRow]):
         return made
 
     def status(self, registry: CommandRegistry) -> Line:
-        text = words.accounts.STATUS if self._items else words.accounts.NONE
+        text = words.vault.STATUS if self._items else words.vault.NONE
         return (Piece(text, "muted"),)
 
 
@@ -148,7 +148,7 @@ def _user_of(bound: BoundAccountView, accounts: AccountsUpdated) -> CredentialUs
 
 
 def _status_text(item: AccountRow) -> str:
-    said = words.accounts
+    said = words.vault
     if item.bound is None:
         return said.NOT_BOUND
     if not item.bound.problem:
@@ -171,7 +171,7 @@ def _used(item: AccountRow, row: Row) -> Line:
     if item.bound is None:
         return ()
     used = item.bound.last_used_at
-    return (Piece(words.accounts.NEVER if used is None else age(row.now - used), "muted"),)
+    return (Piece(words.vault.NEVER if used is None else age(row.now - used), "muted"),)
 
 
 def _name(item: AccountRow, row: Row) -> Line:
@@ -181,12 +181,12 @@ def _name(item: AccountRow, row: Row) -> Line:
 
 
 def _time(at: float | None) -> str:
-    return words.accounts.NEVER if at is None else f"{day(at)} {clock_seconds(at)}"
+    return words.vault.NEVER if at is None else f"{day(at)} {clock_seconds(at)}"
 
 
 def _bound_blocks(bound: BoundAccountView) -> list[Block]:
     made = [
-        heading(words.accounts.SECTION, (Piece(words.accounts.SECTION_REMARK, "muted"),)),
+        heading(words.vault.SECTION, (Piece(words.vault.SECTION_REMARK, "muted"),)),
         value("Account", foreign_text(bound.account, "strong")),
         value("Name", foreign_text(bound.name)),
         value("Kind", line(bound.kind)),
@@ -195,7 +195,7 @@ def _bound_blocks(bound: BoundAccountView) -> list[Block]:
     ]
     if bound.names:
         made.append(value("Values", foreign_text(", ".join(bound.names))))
-    made += _hosts(words.accounts.hosts_label(bound.kind), bound.hosts)
+    made += _hosts(words.vault.hosts_label(bound.kind), bound.hosts)
     made.append(value("Bound", line(_time(bound.created_at or None))))
     made.append(value("Last used", line(_time(bound.last_used_at))))
     if bound.scopes:
@@ -221,7 +221,7 @@ def _hosts(label: str, hosts: Iterable[str]) -> list[Block]:
 
 
 def _user_blocks(user: CredentialUserView, *, is_bound: bool) -> list[Block]:
-    said = words.accounts
+    said = words.vault
     made = [
         heading(said.CONNECTOR_SECTION, (Piece(said.CONNECTOR_REMARK, "muted"),))
         if is_bound

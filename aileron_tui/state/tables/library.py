@@ -137,7 +137,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
                 words.files.FILE_SECTION,
                 (
                     Piece(
-                        words.acceptance.WHOLE_KEPT if _is_kept(item) else words.views.FILE_REMARK,
+                        words.files.WHOLE_KEPT if _is_kept(item) else words.views.FILE_REMARK,
                         "muted",
                     ),
                 ),
