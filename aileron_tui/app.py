@@ -32,13 +32,13 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.guide import Guide, GuideLine
 from aileron_tui.draw.text import Piece
 from aileron_tui.error_location import error_location
-from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import CommandRegistry, View
 from aileron_tui.key_timing import KeyTiming
 from aileron_tui.messages import (
     CommandRequested,
     CoreEventArrived,
     CoreEventsReady,
+    EventQueue,
     NotificationFailed,
     PagerRequested,
     Painted,
@@ -51,7 +51,6 @@ from aileron_tui.screens.console import ConsoleScreen, LockScreen, MakePage
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.palette import PaletteScreen
 from aileron_tui.state.apply_event import apply_event, newly_around
-from aileron_tui.state.event_queue import EventQueue
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
 from aileron_tui.styles.choosing import Colourless

@@ -7,7 +7,7 @@ from textual.app import App
 from textual.message import Message
 
 from aileron_core.clock import Clock
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import View
 from aileron_tui.screens.console import ConsoleScreen, LockScreen
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.state.model import Model

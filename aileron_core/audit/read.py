@@ -9,9 +9,8 @@ from pathlib import Path
 from shutil import which
 from typing import Any, cast
 
-from aileron_core.audit.chain import content_hash
 from aileron_core.audit.head import parse_head, read_head
-from aileron_core.audit.record import StoredHead
+from aileron_core.audit.record import StoredHead, content_hash
 from aileron_core.audit.verify import ChainProblem, ChainReport, ChainRow, LastRecord, verify
 from aileron_core.canonical import canonical
 from aileron_core.clock import rfc3339

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from aileron_core.audit.chain import GENESIS, chain_hash
 from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import StoredHead
+from aileron_core.audit.record import GENESIS, StoredHead, chain_hash
 from aileron_core.canonical import canonical
 
 ChainProblemKind = Literal["edited", "missing", "reordered", "cut", "orphan"]

@@ -1,11 +1,19 @@
-"""`connector check`: a connector before its installation, its manifest against its module, every problem at once."""
+"""A connector before its installation: `connector check`, every problem of manifest and module at once; `connector run`, one op.
 
-from collections.abc import Generator
+Of a run there is no action, no gate and no record. Only routed hosts can be reached, and they get no credential,
+so a trial is no way around the gate. `aileron_tui.cli.connectors` prints how it ended.
+"""
+
+import tempfile
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aileron_core.canonical import JsonObject
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.manifest import Manifest, parse_manifest
+from aileron_core.connectors.protocol import Limits, OpResult, Route
 from aileron_core.connectors.store import (
     MANIFEST_FILE,
     MAX_MANIFEST,
@@ -18,6 +26,8 @@ from aileron_core.connectors.store import (
     read_source,
 )
 from aileron_core.connectors.wasm.compiler import Compiler, ModuleCheck
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import FileProblems, NotFound, Problem
 
 _RUNTIME = "capabilities.runtime.imports"
@@ -146,3 +156,57 @@ def _mismatches(manifest: Manifest, imports: tuple[str, ...], file: str) -> list
             "A request to a routed host is sent without one",
         )
     return problems
+
+
+async def try_op(
+    path: Path,
+    op: str,
+    args: JsonObject,
+    *,
+    routes: Sequence[Route] = (),
+    read_only: bool = False,
+) -> OpResult:
+    """Run *op* of the connector in the folder *path* once and return how it ended.
+
+    Args:
+        path: a folder with `connector.wasm` and `manifest.toml`.
+        routes: the hosts that it can reach, and the addresses that they lead to.
+        read_only: allow only GET and HEAD, as in a preview.
+
+    Raises:
+        NotFound: a file is missing.
+        FileProblems: manifest or module are invalid.
+    """
+    with tempfile.TemporaryDirectory(prefix="aileron-trial-") as folder:
+        store = ConnectorStore(Path(folder))
+        installed = store.install(path)
+        outgoing = OutgoingClient(routes=routes)
+        engine = WasmEngine(outgoing, optimize=False)
+        hosts = installed.manifest.hosts
+        reachable = tuple(host for host in hosts if outgoing.is_routed(host))
+        connector = WasmConnector(
+            identity=installed.identity,
+            manifest=replace(installed.manifest, hosts=reachable),
+            store=store,
+            engine=engine,
+        )
+        try:
+            result = await connector.call(op, args, limits=Limits(), read_only=read_only)
+        finally:
+            engine.close()
+            outgoing.close()
+    return _name_missing_route(result, frozenset(hosts) - frozenset(reachable))
+
+
+def _name_missing_route(result: OpResult, unrouted: frozenset[str]) -> OpResult:
+    """Explain a refusal if the host is in the manifest but has no route."""
+    failure = result.failure
+    requested = "" if failure is None else str(failure.details.get("requested", ""))
+    place = requested.removeprefix("network:")
+    if failure is None or failure.class_ != "capability_denied" or place not in unrouted:
+        return result
+    message = (
+        f"{place} is in the manifest but has no route. `connector run` reaches only routed hosts: "
+        f"add --route {place}=127.0.0.1:PORT for a service of yours, or call an action."
+    )
+    return replace(result, failure=replace(failure, message=message))

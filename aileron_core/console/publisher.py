@@ -9,7 +9,12 @@ from typing import Literal, TypeAlias
 
 from aileron_core.audit.record import ChainHead, CommittedRecord
 from aileron_core.clock import Clock
-from aileron_core.console.view_mapping import approval_view, record_view, session_view
+from aileron_core.console.view_mapping import (
+    WaitingAgents,
+    approval_view,
+    record_view,
+    session_view,
+)
 from aileron_core.console_port.events import (
     ApprovalsRead,
     ApprovalUpdated,
@@ -31,7 +36,6 @@ from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import LiveRun
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.transitions import RunState
-from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
 
 _Kind: TypeAlias = Literal["waiting", "running"]

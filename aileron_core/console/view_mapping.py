@@ -2,16 +2,17 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from aileron_core.actions.interpolate import uses_earlier_output
 from aileron_core.actions.model import Action, Step, shown_name
-from aileron_core.audit.chain import record_body
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import CommittedRecord
+from aileron_core.audit.record import CommittedRecord, record_body
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.clock import parse_rfc3339
+from aileron_core.clock import Clock, parse_rfc3339
 from aileron_core.connectors.http.host_names import short_host, short_hosts
 from aileron_core.connectors.protocol import for_person
 from aileron_core.console_port.account_views import AccountView
@@ -47,10 +48,65 @@ from aileron_core.runs.preview.resolve import (
     value_text,
 )
 from aileron_core.runs.transitions import FINAL, RunState
-from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.containment_line import containment_line
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
+
+GRACE_SECONDS = 2.0
+"""Seconds without a waiting call until its agent counts as gone: agents wait by calls that come again and again."""
+
+
+@dataclass(slots=True)
+class _Wait:
+    calls: int = 0
+    left_at: float = 0.0
+    left_tick: float = 0.0
+    stopped_at: float | None = None
+
+
+class WaitingAgents:
+    """The calls that are held for an answer, by approval. In memory alone.
+
+    Args:
+        changed: called with the id of an approval when nobody waits for it any more, or somebody does again.
+    """
+
+    def __init__(self, clock: Clock, changed: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._changed = changed
+        self._waits: dict[str, _Wait] = {}
+
+    @contextmanager
+    def waiting(self, approval_id: str) -> Generator[None]:
+        """Count one call that waits for the answer, for as long as the context is open."""
+        wait = self._waits.setdefault(approval_id, _Wait())
+        wait.calls += 1
+        if wait.stopped_at is not None:
+            wait.stopped_at = None
+            self._changed(approval_id)
+        try:
+            yield
+        finally:
+            wait.calls -= 1
+            wait.left_at, wait.left_tick = self._clock.now(), self._clock.monotonic()
+
+    def stopped_at(self, approval_id: str) -> float | None:
+        """Return the time since which no agent waits; None while one does, or where none ever did."""
+        wait = self._waits.get(approval_id)
+        return wait.stopped_at if wait else None
+
+    def sweep(self, is_open: Callable[[str], bool]) -> None:
+        """Mark approvals whose last call ended `GRACE_SECONDS` ago; drop answered ones. Called often."""
+        now = self._clock.monotonic()
+        for approval_id, wait in tuple(self._waits.items()):
+            if wait.calls:
+                continue
+            if not is_open(approval_id):
+                del self._waits[approval_id]
+            elif wait.stopped_at is None and now - wait.left_tick >= GRACE_SECONDS:
+                wait.stopped_at = wait.left_at
+                self._changed(approval_id)
+
 
 _AFTER_ALL = 2**63 - 1
 """Greater than the number of any record."""

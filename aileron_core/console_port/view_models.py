@@ -15,8 +15,7 @@ from aileron_core.console_port.field_views import (
     ReadBack,
 )
 from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
-from aileron_core.console_port.process_views import ProcessView
-from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
+from aileron_core.console_port.session_terms import NO_TERMS, ProcessView, SessionTerms
 from aileron_core.console_port.standing import TriedShape
 from aileron_core.containment.detection import Containment
 

@@ -6,9 +6,8 @@ import logging
 import sqlite3
 from dataclasses import dataclass
 
-from aileron_core.audit.chain import chain_hash
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import AuditRecord
+from aileron_core.audit.record import AuditRecord, chain_hash
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.console_port.codec import from_json, to_json

@@ -1,6 +1,6 @@
 """The programs and files that an agent's settings name: hooks, MCP servers, certificates and the like.
 
-`settings_programs` searches the settings; `resolve_programs` finds what they name. What a project's
+`resolve_programs` searches the settings, and finds what they name. What a project's
 settings name is only said: they could name a private key as a program.
 """
 

@@ -22,7 +22,6 @@ from aileron_core.launch.agent_folders import AgentFiles
 from aileron_core.launch.agent_state import state_mounts
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.caches import CACHE_ENVIRONMENT, cache_mounts
-from aileron_core.launch.environment import AgentEnvironment, agent_environment
 from aileron_core.launch.model_traffic import (
     PROXY_VARIABLES,
     AgentSettings,
@@ -42,13 +41,13 @@ from aileron_core.launch.project import (
     refuse_agent_folder,
     settings_files,
 )
-from aileron_core.launch.resolve_programs import SandboxPaths, resolve_programs
-from aileron_core.launch.settings_programs import settings_programs
+from aileron_core.launch.resolve_programs import SandboxPaths, resolve_programs, settings_programs
 from aileron_core.launch.tools.prepared_tools import (
     PreparedTools,
     prepare_tools,
     prepare_uncontained_tools,
 )
+from aileron_core.launch.variables import AgentEnvironment, agent_environment
 from aileron_core.settings import LaunchPaths, LaunchSettings
 from aileron_core.text import escape
 

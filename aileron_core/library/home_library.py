@@ -59,9 +59,13 @@ from aileron_core.library.offers import (
     shows,
     signed_alike,
 )
-from aileron_core.library.plugin_tools import accepted_plugin, op_action, plugin_tool_problems
+from aileron_core.library.plugin_tools import (
+    accepted_plugin,
+    op_action,
+    plugin_tool_problems,
+    server_actions,
+)
 from aileron_core.library.removal import FileKind
-from aileron_core.library.server_actions import server_actions
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs import ResolvedAction

@@ -13,8 +13,7 @@ from pathlib import Path
 from aileron_core.actions.catalog import Catalog, CatalogScan, ScannedFile
 from aileron_core.actions.load import read_action
 from aileron_core.actions.model import Action
-from aileron_core.connectors.check import check_parts
-from aileron_core.connectors.dev_run import try_op
+from aileron_core.connectors.check import check_parts, try_op
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import FileProblems, Problem

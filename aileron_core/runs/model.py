@@ -8,7 +8,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Any, cast
 
 from aileron_core.actions.model import shown_name
-from aileron_core.audit.chain import content_hash
+from aileron_core.audit.record import content_hash
 from aileron_core.canonical import Json, JsonObject, canonical
 from aileron_core.errors import Failure
 from aileron_core.runs.transitions import RunEvent, RunState, advance

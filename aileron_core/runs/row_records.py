@@ -4,8 +4,8 @@ import json
 import sqlite3
 from typing import Any, cast
 
-from aileron_core.audit.chain import chain_hash
 from aileron_core.audit.events import OUTCOME_CLOSED, AuditEvent
+from aileron_core.audit.record import chain_hash
 from aileron_core.clock import rfc3339
 from aileron_core.runs.model import RunRecord, args_hash
 

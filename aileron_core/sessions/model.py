@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from aileron_core.console_port.process_views import ProcessView
-from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
+from aileron_core.console_port.session_terms import NO_TERMS, ProcessView, SessionTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import ProcessView
 
 _MAX_ANCESTORS = 64
 _MAX_PARENTS = 8

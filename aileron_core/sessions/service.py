@@ -8,8 +8,7 @@ from typing import Any, Literal
 from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.console_port.process_views import ProcessView
-from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
+from aileron_core.console_port.session_terms import NO_TERMS, ProcessView, SessionTerms
 from aileron_core.console_port.view_models import RefusedHost
 from aileron_core.containment.detection import Containment
 from aileron_core.devices import CONSOLE, Hand

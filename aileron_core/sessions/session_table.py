@@ -7,8 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.process_views import ProcessView
-from aileron_core.console_port.session_terms import SessionTerms
+from aileron_core.console_port.session_terms import ProcessView, SessionTerms
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Tx
 

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from aileron_core.audit.chain import seal
-from aileron_core.audit.record import AuditRecord, ChainHead, CommittedRecord
+from aileron_core.audit.record import AuditRecord, ChainHead, CommittedRecord, seal
 from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
 from aileron_core.storage.open import LOCK_SECONDS, open_reader, open_writer
 

@@ -16,9 +16,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.audit.chain import GENESIS, seal
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import AuditRecord, ChainHead
+from aileron_core.audit.record import GENESIS, AuditRecord, ChainHead, seal
 from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.errors import HomeError
 from aileron_core.home.layout import Home

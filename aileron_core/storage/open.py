@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from aileron_core.audit.chain import GENESIS
-from aileron_core.audit.record import ChainHead
+from aileron_core.audit.record import GENESIS, ChainHead
 from aileron_core.errors import HomeError
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 

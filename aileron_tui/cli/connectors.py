@@ -170,7 +170,7 @@ def run_op(
     """Run one op of the connector in *path* against routed hosts, and print how it ended."""
     import asyncio
 
-    from aileron_core.connectors.dev_run import try_op
+    from aileron_core.connectors.check import try_op
 
     args = json_argument(text)
     places = [route_argument(route) for route in routes]

@@ -23,12 +23,12 @@ from aileron_core.launch.doctor.agents import (
 )
 from aileron_core.launch.doctor.machine import check_git, check_machine, check_terminal
 from aileron_core.launch.doctor.ownership import check_code, check_hard_links, check_home
-from aileron_core.launch.environment import agent_environment
 from aileron_core.launch.launcher import check_launch
 from aileron_core.launch.model_traffic import bypass_warnings, predict_traffic
 from aileron_core.launch.named_programs import missing_checks_digest, missing_sentences
 from aileron_core.launch.plan import Agent, ModelTraffic
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch
+from aileron_core.launch.variables import agent_environment
 from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import accepted_launch_settings, require_accepted_settings

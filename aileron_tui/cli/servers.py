@@ -34,7 +34,7 @@ from aileron_core.credentials.kinds import ApiKey, CheckedCredential
 from aileron_core.errors import FileProblems, InvalidRequest, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.library.comparison import compare_connectors
-from aileron_core.library.server_actions import server_actions
+from aileron_core.library.plugin_tools import server_actions
 from aileron_core.server.bodies import action_body
 from aileron_core.text import escape
 from aileron_core.vault.secret import Secret

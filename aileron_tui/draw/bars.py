@@ -11,8 +11,7 @@ from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.read_back import read_back_outcome
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate, wrap
 from aileron_tui.draw.times import age, clock_minutes
-from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import CommandRegistry, View
 
 _LAST_ROLES: dict[str, Role] = {
     "approved": "ok",

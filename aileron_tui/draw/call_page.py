@@ -17,17 +17,18 @@ from aileron_tui.draw.document import (
 )
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.formats import field_blocks
-from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
-from aileron_tui.draw.rows import STATE_ROLES
-from aileron_tui.draw.text import Line, Piece, Role, line
-from aileron_tui.draw.times import clock_seconds, seconds_taken, time_running
-from aileron_tui.draw.unknown_outcome import (
+from aileron_tui.draw.read_back import (
     DEFAULT_KEYS,
     OutcomeKeys,
     look_blocks,
     open_question_blocks,
+    read_back_blocks,
+    read_back_heading,
     settled_blocks,
 )
+from aileron_tui.draw.rows import STATE_ROLES
+from aileron_tui.draw.text import Line, Piece, Role, line
+from aileron_tui.draw.times import clock_seconds, seconds_taken, time_running
 
 Parts = tuple[tuple[Block, ...], tuple[Block, ...], tuple[Block, ...]]
 """What stands before the document, the document, and what stands after it."""

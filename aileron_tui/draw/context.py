@@ -11,7 +11,7 @@ from statistics import median
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.field_views import FieldView
-from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import ProcessView
 from aileron_core.console_port.view_models import ApprovalView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text

@@ -1,4 +1,4 @@
-"""A paired device as it is drawn: in the row, head and page of the sessions view, and in the question about it."""
+"""A paired device as it is drawn, in the sessions view and in the question about it; and a link as a QR code."""
 
 from collections.abc import Iterable
 from functools import lru_cache

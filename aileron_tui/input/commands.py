@@ -7,8 +7,28 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 from textual.binding import Binding, BindingsMap
 
 from aileron_core.console_port.intents import Intent
-from aileron_tui.input.situation import View
 from aileron_tui.words.refusals import ONLY_ROW
+
+View = Literal["waiting", "activity", "audit", "library", "sessions", "accounts", "rules"]
+BlockedBy = Literal[
+    "none", "lost", "storage", "small", "empty", "sending", "checking", "vault", "over", "fetching",
+    "deadline", "drawing", "undrawable",
+]  # fmt: skip
+"""Reasons for which nothing can be approved here, however long one waits."""
+Change = Literal["cursor", "item", "list", "screen"]
+"""What moved last under the person's eye."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningCall:
+    """A call whose steps run now."""
+
+    run_id: str
+    name: str
+    """Its title, or its action's name: foreign text."""
+    started_at: float
+    """Epoch seconds."""
+
 
 KeyContext: TypeAlias = str
 """Where a key counts: a view, a question's name, `reader`, `palette` or `help`."""

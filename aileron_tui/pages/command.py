@@ -8,8 +8,7 @@ from aileron_core.devices import answered
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.input.arming import Obstacle
-from aileron_tui.input.commands import AnyCommand
-from aileron_tui.input.situation import BlockedBy, Change
+from aileron_tui.input.commands import AnyCommand, BlockedBy, Change
 from aileron_tui.state.situation import Situation
 
 _said = words.refusals

@@ -6,7 +6,7 @@ from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Layout
 from aileron_tui.draw.text import Line, Piece, line, wrap
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import View
 from aileron_tui.pages.page import Page, Submit
 from aileron_tui.pages.panes import RowsPane
 from aileron_tui.pages.surface import Surface

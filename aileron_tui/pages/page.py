@@ -12,8 +12,7 @@ from aileron_tui.draw.guide import guide_rows
 from aileron_tui.draw.text import Line, Piece, plain_text, wrap
 from aileron_tui.draw.times import clock_minutes, clock_seconds
 from aileron_tui.input.arming import AFTER_SECONDS
-from aileron_tui.input.commands import AnyCommand, key_label
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import AnyCommand, View, key_label
 from aileron_tui.pages.asking import Asking
 from aileron_tui.pages.command import availability, no_move, refusal
 from aileron_tui.pages.deciding import Decisions

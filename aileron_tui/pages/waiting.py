@@ -6,6 +6,7 @@ from aileron_core.clock import Clock
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
+from aileron_tui.draw.changes import full_preview_row
 from aileron_tui.draw.context import (
     Section,
     equal_calls_section,
@@ -13,7 +14,6 @@ from aileron_tui.draw.context import (
     recent_runs_section,
     requester_section,
 )
-from aileron_tui.draw.drift import full_preview_row
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.rows import (
     compact_list_rows,

@@ -43,9 +43,9 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.read_back import look_failure
 from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.draw.times import clock_minutes
-from aileron_tui.draw.unknown_outcome import look_failure
 from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import intent_key
 

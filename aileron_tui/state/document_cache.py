@@ -9,20 +9,21 @@ from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.acceptance import unvouched_key
-from aileron_tui.draw.batch import batch_blocks, same_heading
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
     approval_blocks,
+    batch_blocks,
     context_blocks,
     first_heading,
+    same_heading,
 )
 from aileron_tui.draw.file_page import file_blocks, problem_blocks, suite_blocks, with_content
 from aileron_tui.draw.formats import hidden_characters_of
 from aileron_tui.draw.header import file_warnings, warnings, warnings_beyond_head
 from aileron_tui.draw.hidden_characters import HiddenCharacters, findings_of
+from aileron_tui.draw.read_back import OutcomeKeys
 from aileron_tui.draw.text import Line, Piece
-from aileron_tui.draw.unknown_outcome import OutcomeKeys
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Batch, Item, SuiteFiles
 from aileron_tui.state.background import BackgroundWorker

@@ -24,8 +24,7 @@ from aileron_core.console_port.view_models import (
 from aileron_tui.draw.guide import GuideLine
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
-from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.input.situation import Change, View
+from aileron_tui.input.commands import Change, CommandRegistry, View
 from aileron_tui.items import Item
 from aileron_tui.state.account_panel import AccountPanel
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens, ReadingProgress

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.intents import Deny
 from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView
-from aileron_tui.input.commands import AnyCommand, KeyContext
-from aileron_tui.input.situation import BlockedBy, RunningCall
+from aileron_tui.input.commands import AnyCommand, BlockedBy, KeyContext, RunningCall
 from aileron_tui.items import Item
 from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import file_key

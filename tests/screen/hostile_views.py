@@ -8,7 +8,7 @@ from aileron_core.console_port import view_models
 from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import Snapshot
 from aileron_core.console_port.field_views import FieldView
-from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import ProcessView
 from aileron_core.console_port.view_models import ApprovalView, LibraryItemView, StepView
 from aileron_core.errors import Problem
 from tests.support.screens.calls import approval, drifted, snapshot

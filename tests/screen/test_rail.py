@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port.events import Recorded
 from aileron_core.console_port.field_views import FieldView
-from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import ProcessView
 from aileron_core.console_port.view_models import ApprovalView, ReachView, RecordView
 from aileron_tui.draw.context import (
     MAX_RUNS,

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from aileron_core.console_port.intents import SetPause
 from aileron_tui import words
-from aileron_tui.input.commands import DOCUMENT, VIEWS, Command
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import DOCUMENT, VIEWS, Command, View
 from aileron_tui.pages.command import unless
 from aileron_tui.pages.page import Page
 from aileron_tui.state.situation import Situation

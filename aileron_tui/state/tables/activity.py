@@ -25,12 +25,10 @@ from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.call_page import record_blocks
 from aileron_tui.draw.columns import Column, Row
 from aileron_tui.draw.foreign_text import brief, foreign_text
-from aileron_tui.draw.outcome_plot import HOURS, outcome_plot
-from aileron_tui.draw.rows import call_summary, detail_part, join_fitting
+from aileron_tui.draw.rows import HOURS, call_summary, detail_part, join_fitting, outcome_plot
 from aileron_tui.draw.text import Line, Piece, Role, line, plain_text, truncate
 from aileron_tui.draw.times import age, clock_minutes, clock_seconds, day, time_running
-from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.input.situation import RunningCall
+from aileron_tui.input.commands import CommandRegistry, RunningCall
 from aileron_tui.state.filter import Filter, FilterFields, ParsedFilter
 from aileron_tui.state.tables.table import KeyedTable
 

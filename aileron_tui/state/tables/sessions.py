@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeAlias
 
 from aileron_core.console_port.devices import DeviceView
-from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import ProcessView
 from aileron_core.console_port.view_models import SessionView, ToolCallsView, WentAroundView
 from aileron_core.text import escape
 from aileron_tui import words

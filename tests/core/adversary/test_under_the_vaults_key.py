@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from aileron_core.audit.chain import GENESIS, chain_hash
+from aileron_core.audit.record import GENESIS, chain_hash
 from aileron_core.canonical import canonical, sha256_hex
 from aileron_core.console_port.intents import Accept
 from aileron_core.errors import VaultLocked
-from aileron_core.vault.authenticated_sets import AuthenticatedSet
+from aileron_core.library.authenticated_records import AuthenticatedSet
 from tests.support.core_harness import (
     PASSPHRASE,
     Core,

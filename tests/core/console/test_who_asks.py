@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from aileron_core.console.view_mapping import GRACE_SECONDS
 from aileron_core.console_port.events import SessionsUpdated
 from aileron_core.console_port.view_models import SessionView
 from aileron_core.runs import Call
-from aileron_core.runs.waiting_agents import GRACE_SECONDS
 from tests.support.core_harness import DRAFT, Core, Mailbox, Start, change_rows, hold_answers
 from tests.support.frozen_clock import FrozenClock
 

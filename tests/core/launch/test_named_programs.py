@@ -17,8 +17,12 @@ from aileron_core.launch.named_programs import (
     missing_files,
     missing_sentences,
 )
-from aileron_core.launch.resolve_programs import SandboxPaths, literal_words, resolve_programs
-from aileron_core.launch.settings_programs import settings_programs
+from aileron_core.launch.resolve_programs import (
+    SandboxPaths,
+    literal_words,
+    resolve_programs,
+    settings_programs,
+)
 from tests.support.making import program
 
 

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.environment import AgentEnvironment, agent_environment
-from aileron_core.launch.variables import NEVER_CARRIED, is_carried
+from aileron_core.launch.variables import (
+    NEVER_CARRIED,
+    AgentEnvironment,
+    agent_environment,
+    is_carried,
+)
 from aileron_core.settings import LaunchSettings
 
 SECRET = "a-value-that-no-sentence-holds"

@@ -11,9 +11,9 @@ from aileron_core.canonical import sha256_hex
 from aileron_core.clock import SystemClock
 from aileron_core.console_port.intents import Accept
 from aileron_core.library.accepted_settings import AcceptedSettings, load_policy
+from aileron_core.library.authenticated_records import AuthenticatedSet
 from aileron_core.settings import load_settings
 from aileron_core.storage.migrations import migrate
-from aileron_core.vault.authenticated_sets import AuthenticatedSet
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
 from tests.support.core_harness import PASSPHRASE, Core, change_rows, unlock

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.audit.chain import content_hash
+from aileron_core.audit.record import content_hash
 from aileron_core.canonical import canonical
 from aileron_core.runs.model import RunRecord
 from tests.support.core_harness import (

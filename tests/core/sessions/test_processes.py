@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import ProcessView
 from aileron_core.sessions.processes import Holders, is_ancestor, pids_at, read_process
 from tests.support.core_harness import Core
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.field_views import FieldChangeView, FieldView, PreviewView, ReadBack
-from aileron_tui.draw.drift import _change
+from aileron_tui.draw.changes import _change
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.text_diff import BoundedDiff, Opcode

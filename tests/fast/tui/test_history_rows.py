@@ -16,7 +16,7 @@ from aileron_core.console_port.view_models import (
 )
 from aileron_tui.draw.columns import Column, Columns
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.outcome_plot import outcome_plot
+from aileron_tui.draw.rows import outcome_plot
 from aileron_tui.draw.text import Piece, cell_width, plain_text
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.tables.audit import AuditTable

@@ -8,8 +8,8 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.field_views import ReadBack
 from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_tui.draw.call_page import outcome_blocks
+from aileron_tui.draw.read_back import DEFAULT_KEYS
 from aileron_tui.draw.text import plain_text
-from aileron_tui.draw.unknown_outcome import DEFAULT_KEYS
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.states import AS_APPROVED, NOW, TO, change, differing, short, start
 

@@ -29,7 +29,7 @@ from aileron_core.containment.detection import Containment
 from aileron_tui.draw.context import Section, requester_section
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.draw.times import clock_seconds
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import View
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, accounts

@@ -7,7 +7,7 @@ from functools import partial
 
 from aileron_core.clock import SystemClock
 from aileron_tui.app import AileronApp
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import View
 from aileron_tui.messages import CommandRequested
 from tests.support.screens.calls import snapshot
 from tests.support.screens.home import problems

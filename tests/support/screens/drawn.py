@@ -9,14 +9,14 @@ from aileron_core.console_port.intents import Intent
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Layout
+from aileron_tui.draw.changes import full_preview_row
 from aileron_tui.draw.context import equal_calls_section, recent_runs_section, requester_section
-from aileron_tui.draw.drift import full_preview_row
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.rows import row_lines
 from aileron_tui.draw.text import Line, plain_text
 from aileron_tui.draw.times import clock_minutes
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import View
 from aileron_tui.items import Item
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.pages.status_line import footer_line, status_line

@@ -5,7 +5,7 @@ from dataclasses import replace
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.devices import DeviceView
 from aileron_core.console_port.field_views import FieldView
-from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import ProcessView
 from aileron_core.console_port.view_models import (
     LibraryItemView,
     NotAcceptedView,

@@ -12,8 +12,7 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.guide import GuideLine
 from aileron_tui.draw.searching import mark_line
 from aileron_tui.draw.text import Line
-from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import CommandRegistry, View
 from aileron_tui.pages.listing import AuditPage, ListPage
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.panes import DocumentPane, RowsPane
