@@ -26,7 +26,7 @@ STARTS = amount(60, check=1)
 _LOADED = """
 import sys
 before = {*sys.modules}
-import aileron_mcp.relay.main
+import aileron_mcp.relay.relay
 print(*(name for name in sys.modules if name not in before and name.partition(".")[0] in sys.stdlib_module_names))
 """
 _BARE = """

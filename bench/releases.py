@@ -31,13 +31,13 @@ from aileron_core.clock import SystemClock
 from aileron_core.releases.archive import write_archive
 from aileron_core.releases.downloads import Downloads
 from aileron_core.releases.github import GitHub, GitHubSource
-from aileron_core.releases.portable import portable_archives
 from aileron_core.releases.signing import publisher_of, sign_sums
 from aileron_core.releases.suite import (
     SIGNATURE_FILE,
     SUMS_FILE,
     Release,
     archive_of,
+    portable_archives,
     read_connector,
     read_suite,
 )

@@ -1,4 +1,4 @@
-"""A suite as it is published: one connector, its actions, the list of both, and their sums.
+"""A suite as it is published: one connector, its actions, the list of both, and their sums; and as archives that the original project reads.
 
     suite.toml  connector.wasm  manifest.toml  actions/NAME.md  SHA256SUMS  [SHA256SUMS.sig]
     [publisher.pub  [publisher.pub.sig]]
@@ -15,7 +15,10 @@ from os.path import lexists
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from aileron_core.actions.catalog import MAX_FILE, open_plain, read_plain
+from aileron_core.actions.load import read_action
 from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.actions.names import is_semver
 from aileron_core.actions.positions import load_toml
@@ -324,3 +327,37 @@ def _bound(suite: Release, version: str) -> Release:
         head = versioned(match[0]).replace(UNBOUND_HASH.encode(), hash_) if match else b""
         files[name] = head + data[len(match[0]) if match else 0 :]
     return replace(suite, files=files)
+
+
+def portable_archives(suite: Release, version: str, key: Ed25519PrivateKey) -> dict[str, bytes]:
+    """Return the assets of its releases by `TAG/NAME`; each archive is signed with *key*."""
+    connector = {
+        MODULE_FILE: suite.module,
+        MANIFEST_FILE: suite.manifest,
+        PLAIN_SIGNATURE_FILE: key.sign(suite.module + suite.manifest),
+    }
+    tag = f"v{version}"
+    found = {
+        f"{tag}/{LIST_FILE}": suite.files[LIST_FILE],
+        f"{tag}/{PLAIN_ARCHIVE}": write_archive(connector),
+    }
+    for name, data in suite.actions.items():
+        files = {ACTION_FILE: data, PLAIN_SIGNATURE_FILE: key.sign(data)}
+        found[f"{name.removesuffix('.md')}/{tag}/{PLAIN_ARCHIVE}"] = write_archive(files)
+    return found
+
+
+def portable_problems(suite: Release) -> Iterator[Problem]:
+    """Yield what the original project would refuse in *suite*, which keeps every rule here."""
+    place = suite.place(MANIFEST_FILE)
+    manifest = parse_manifest(suite.manifest, place)
+    for key, there in (
+        ("provides.ops", manifest.ops),
+        ("capabilities.runtime.wall_seconds", manifest.wall_seconds),
+    ):
+        if there:
+            message = "is not known to the original project, which refuses the manifest"
+            yield Problem(file=place, key=key, message=message, class_="portability")
+    for name, data in suite.actions.items():
+        reading = read_action(data, suite.place(name), portable=True)
+        yield from (each for each in reading.problems if each.severity == "error")

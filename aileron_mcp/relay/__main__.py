@@ -8,6 +8,6 @@ if not sys.flags.isolated:
     again = [sys.executable, "-I", *sys.orig_argv[1:]]
     os.execv(sys.executable, again)  # noqa: S606 - itself again
 
-from aileron_mcp.relay.main import main
+from aileron_mcp.relay.relay import main
 
 sys.exit(main())

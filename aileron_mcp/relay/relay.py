@@ -1,4 +1,4 @@
-"""The relay itself: forwards the client's messages and their responses, across restarts of the console.
+"""The program `aileron-mcp`, the relay itself: forwards the client's messages and their responses, across restarts of the console.
 
 All of them are sent again then; `messages.py` says how a tool call runs once all the same (`retry_headers`).
 """
@@ -7,11 +7,13 @@ import json
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import cast
+from typing import NoReturn, cast
 
+import aileron_mcp.relay
 from aileron_mcp.relay.aileron_session import (
     MAX_ATTEMPTS,
     AileronSession,
@@ -341,3 +343,35 @@ def describe_bug(error: Exception) -> str:
         file = os.path.basename(trace.tb_frame.f_code.co_filename)  # noqa: PTH119 - no pathlib
         place = f"{file}:{trace.tb_lineno}"
     return f"This is a bug in Aileron ({type(error).__name__} in {place}). Please report it."
+
+
+def _usage(arguments: list[str]) -> NoReturn:
+    if arguments == ["--version"]:
+        from importlib.metadata import version
+
+        text, code = f"aileron-mcp {version('aileron')}", 0
+    elif arguments in (["--help"], ["-h"]):
+        text, code = aileron_mcp.relay.__doc__ or "", 0
+    else:
+        text, code = (
+            "Usage: aileron-mcp [--home DIR | --help | --version]. DIR is Aileron's home.",
+            2,
+        )
+    os.write(2 if code else 1, f"{text.strip()}\n".encode())
+    sys.exit(code)
+
+
+def main() -> int:
+    environ = dict(os.environ)
+    match sys.argv[1:]:
+        case []:
+            pass
+        case ["--home", home] if home:
+            environ["AILERON_HOME"] = home
+        case arguments:
+            _usage(arguments)
+    try:
+        return Relay(environ).run()
+    except Exception as error:  # noqa: BLE001 - the top of the program: no traceback on an agent's screen
+        os.write(2, f"aileron-mcp: {describe_bug(error)}\n".encode())
+        return 70

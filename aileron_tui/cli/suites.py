@@ -7,7 +7,6 @@ from typing import Any
 from aileron_core.actions.catalog import read_plain
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.errors import FileProblems, Problem
-from aileron_core.releases.portable import portable_archives, portable_problems
 from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import (
     publisher_of,
@@ -22,6 +21,8 @@ from aileron_core.releases.suite import (
     archive_of,
     bound_for_check,
     pack,
+    portable_archives,
+    portable_problems,
     read_suite,
 )
 from aileron_core.text import escape

@@ -7,7 +7,7 @@ from aileron_core.actions.load import load_action
 from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import FileProblems, Problem
-from aileron_tui.cli.placeholders import bind_placeholders
+from aileron_tui.cli.adding import bind_placeholders
 
 ROOT = Path(__file__).resolve().parents[2]
 

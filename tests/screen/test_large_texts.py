@@ -14,11 +14,12 @@ from aileron_tui.draw.searching import MAX_MATCHES, find_matches, marked_rows
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
-from aileron_tui.state.background import RESULTS_KEPT, BackgroundWorker
 from aileron_tui.state.decision_screens import DecisionScreens
 from aileron_tui.state.document_cache import (
     LARGE_CHARACTERS,
+    RESULTS_KEPT,
     START_CHARACTERS,
+    BackgroundWorker,
     DocumentCache,
     LayoutOptions,
     foreign_size,

@@ -131,8 +131,8 @@ def test_reads_are_answered_during_a_search_which_ends_with_the_worker(tmp_path:
 
 SHORT_SEARCHES = """
 import sys; from pathlib import Path
-from aileron_core.connectors.builtin.worker import file_worker, search_process
-search_process.SECONDS = 0.3
+from aileron_core.connectors.builtin.worker import file_worker, search
+search.ENDED_AFTER = 0.3
 file_worker.serve(Path(sys.argv[-1]))
 """
 

@@ -357,7 +357,7 @@ def test_it_takes_no_arguments_but_help_and_version(arguments: list[str], code: 
 
 def test_it_imports_nothing_slow_and_of_aileron_the_check_of_a_homes_owner() -> None:
     """An agent waits for the relay: no asyncio, no HTTP client, no argument parser."""
-    program = "import sys, aileron_mcp.relay.main; print('\\n'.join(sys.modules))"
+    program = "import sys, aileron_mcp.relay.relay; print('\\n'.join(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}"],
         capture_output=True,

@@ -14,9 +14,15 @@ from aileron_core.actions.suites import read_suites
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.home.layout import Home
 from aileron_core.releases.archive import read_archive, write_archive
-from aileron_core.releases.portable import portable_archives
 from aileron_core.releases.signing import read_private_key, read_public_key
-from aileron_core.releases.suite import SUMS_FILE, archive_of, limit_of, pack, read_suite
+from aileron_core.releases.suite import (
+    SUMS_FILE,
+    archive_of,
+    limit_of,
+    pack,
+    portable_archives,
+    read_suite,
+)
 from tests.core.releases.conftest import rewrite
 from tests.fast.releases.test_archive import DAMAGED, REFUSED, packed
 from tests.support.server_harness import aileron, aileron_json

@@ -9,8 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from aileron_core.releases.portable import portable_archives
-from aileron_core.releases.suite import archive_of, pack, read_suite
+from aileron_core.releases.suite import archive_of, pack, portable_archives, read_suite
 from tests.core.releases.conftest import NAME, published_as
 from tests.core.releases.test_rules import BROKEN, PREVIEW_RULES
 from tests.support.http_service import HttpRequest, http_server, reply

@@ -1,16 +1,17 @@
-"""Making a rehearsal's changes for real: all of them, or none.
+"""Making a rehearsal's changes for real, all of them or none; and taking them back, of what was kept of the content before.
 
 Each change is made beside its place first and put there in one step, which keeps what was there; that is
 compared then once more, so that nobody's change in between is lost. Whatever fails, everything that was done is
-undone, by the journal also where this process is killed. All of it happens within the mounts of the worker's own sandbox, which the kernel holds to
-what is read-only or hidden.
+undone, by the journal also where this process is killed. All of it happens within the mounts of the worker's own
+sandbox, which the kernel holds to what is read-only or hidden.
 """
 
 import os
 import secrets
 import stat
 from collections.abc import Callable, Sequence
-from pathlib import PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.connectors.builtin.worker.journal import (
@@ -22,15 +23,17 @@ from aileron_core.connectors.builtin.worker.journal import (
     rename,
     take_back,
 )
-from aileron_core.connectors.builtin.worker.overlays import Layer
+from aileron_core.connectors.builtin.worker.overlays import UNDO, Layer
 from aileron_core.connectors.builtin.worker.upper_changes import (
     Change,
+    Kind,
     copy_bytes,
     identity,
     open_beneath,
     printable,
     take_content,
 )
+from aileron_core.containment.safe_paths import remove_tree
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -311,3 +314,123 @@ def _has_content(folder: int, name: str, sha256: str | None) -> bool:
 
 def _keep_nothing(change: Change, above: int, name: str) -> None:
     """What cannot be taken back keeps nothing."""
+
+
+MAX_KEPT = 64 * 1024 * 1024
+"""Bytes of earlier contents that are kept of one commit."""
+
+
+@dataclass(slots=True)
+class Before:
+    """The files and links that a commit replaces or deletes, copied into the rehearsal's own memory."""
+
+    upper: int
+    """Of `overlays.new_upper`."""
+    is_whole: bool = True
+    """Nothing was too large to be kept."""
+    _bytes: int = 0
+
+    @property
+    def root(self) -> int:
+        """Return a descriptor of the folder that takes the place of *upper* in the commit that takes it back."""
+        return os.open(UNDO, _FOLDER, dir_fd=self.upper)
+
+    def keep(self, change: Change, above: int, name: str) -> None:
+        """Copy the entry *name* of the open folder *above*, which is what *change* replaces.
+
+        Anything but a file or link is left; so is everything once it is too much.
+        """
+        status = os.stat(name, dir_fd=above, follow_symlinks=False)
+        if not self.is_whole or stat.S_ISLNK(status.st_mode) or stat.S_ISDIR(status.st_mode):
+            return
+        if not stat.S_ISREG(status.st_mode):
+            self.is_whole = False
+            return
+        self._bytes += status.st_size
+        if self._bytes > MAX_KEPT:
+            self.is_whole = False
+            return
+        copy = Path(f"/proc/self/fd/{self.upper}/{UNDO}/{change.layer}/up/{change.path}")
+        try:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            source = os.open(name, _FILE, dir_fd=above)
+            with (
+                os.fdopen(source, "rb", buffering=0) as reader,
+                copy.open("xb", buffering=0) as writer,
+            ):
+                copy_bytes(reader, writer, status.st_size)
+            os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+        except OSError:
+            self.is_whole = False
+
+    def forget_rehearsal(self) -> None:
+        """Give back the memory of the overlays."""
+        top = Path(f"/proc/self/fd/{self.upper}")
+        for each in [*top.iterdir()]:
+            if each.name != UNDO:
+                remove_tree(each)
+
+
+def reversed_changes(layers: Sequence[Layer], changes: Sequence[Change]) -> list[Change]:
+    """Return what takes *changes* back, once they are made.
+
+    Raises:
+        OSError: one of them is not there any more.
+    """
+    deleted = {(each.layer, each.path) for each in changes if each.kind == "deleted"}
+    there = [each for each in changes if each.kind != "deleted"]
+    new = [each for each in there if each.was is None]
+    folders = {(each.layer, each.path) for each in new if stat.S_ISDIR(each.mode)}
+    gone = [
+        _now(layers, each, kind="deleted", within=_lies_in(each, folders), mode=0) for each in new
+    ]
+    kept = [
+        _now(layers, each, kind="mode" if stat.S_ISDIR(each.mode) else "changed", mode=each.was[1])
+        for each in there
+        if each.was is not None
+    ]
+    back = [_back(layers, each, deleted) for each in changes if each.kind == "deleted"]
+    return [*gone, *kept, *back]
+
+
+def _lies_in(change: Change, folders: set[tuple[int, PurePosixPath]]) -> bool:
+    return any((change.layer, each) in folders for each in change.path.parents)
+
+
+def _now(
+    layers: Sequence[Layer], change: Change, *, kind: Kind, mode: int, within: bool = False
+) -> Change:
+    """Return the reverse of a *change* whose result is there now."""
+    above = open_beneath(layers[change.layer].handle, change.path.parent, _FOLDER)
+    try:
+        status = os.stat(change.path.name, dir_fd=above, follow_symlinks=False)
+        return Change(
+            layer=change.layer,
+            path=change.path,
+            kind=kind,
+            mode=mode,
+            target=(change.link_before or "") if kind != "deleted" else "",
+            was=identity(status),
+            before=change.after,
+            after=change.before,
+            above=os.fstat(above).st_ino,
+            within=within,
+        )
+    finally:
+        os.close(above)
+
+
+def _back(
+    layers: Sequence[Layer], change: Change, deleted: set[tuple[int, PurePosixPath]]
+) -> Change:
+    """Return what makes again what *change* deleted."""
+    assert change.was is not None
+    inode = None
+    if not any((change.layer, each) in deleted for each in change.path.parents):
+        above = open_beneath(layers[change.layer].handle, change.path.parent, _FOLDER)
+        inode = os.fstat(above).st_ino
+        os.close(above)
+    return Change(
+        layer=change.layer, path=change.path, kind="made", mode=change.was[1],
+        target=change.link_before or "", after=change.before, above=inode,
+    )  # fmt: skip

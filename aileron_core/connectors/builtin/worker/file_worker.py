@@ -29,7 +29,7 @@ from aileron_core.connectors.builtin.worker.frames import (
     write_frame,
 )
 from aileron_core.connectors.builtin.worker.paths import Project, failure
-from aileron_core.connectors.builtin.worker.search_process import Searches
+from aileron_core.connectors.builtin.worker.search import Searches
 from aileron_core.containment.linux_syscalls import close_memory_to_others
 
 MAX_RESULT = 16 * 1024 * 1024

@@ -14,7 +14,7 @@ from typing import Any
 
 from aileron_core.connectors.builtin.worker import namespaces
 from aileron_core.connectors.builtin.worker.arguments import OpFailed
-from aileron_core.connectors.builtin.worker.commit import Commit
+from aileron_core.connectors.builtin.worker.commit import Before, Commit, reversed_changes
 from aileron_core.connectors.builtin.worker.file_content import Snapshot, text_of
 from aileron_core.connectors.builtin.worker.first_process import (
     Box,
@@ -34,7 +34,6 @@ from aileron_core.connectors.builtin.worker.overlays import (
 )
 from aileron_core.connectors.builtin.worker.supervision import Supervision
 from aileron_core.connectors.builtin.worker.text_diff import MAX_DIFFED, unified_diff
-from aileron_core.connectors.builtin.worker.undo import Before, reversed_changes
 from aileron_core.connectors.builtin.worker.upper_changes import (
     MAX_PATHS,
     MAX_READ,
