@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from aileron_core import __version__, tasks
-from aileron_core.actions.model import Action
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.builtin.channel import ToolChannels
-from aileron_core.connectors.protocol import Connector, Route
+from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.servers.started import StartServer
-from aileron_core.connectors.store import ConnectorStore, InstalledConnector
+from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
@@ -162,7 +161,7 @@ class _Base:
         )
         self.records = ConsoleRecords(database, clock)
         # Without routes, of its own: tokens are asked for at the real host alone.
-        self.token_endpoint = TokenEndpoint(lambda: _outgoing(options, clock, ()), clock)
+        self.token_endpoint = TokenEndpoint(lambda: self._outgoing(()), clock)
         self.bindings = BindingService(
             self.vault, clock, self.records.record_binding, self.token_endpoint
         )
@@ -218,6 +217,13 @@ class _Base:
         )
         self.standing.grants.tell(self.grants.changed, self.grants.ended)
         self.run_changed.subscribe(self.standing.follow)
+
+    def _outgoing(self, routes: Sequence[Route]) -> "OutgoingClient":
+        from aileron_core.connectors.http.client import OutgoingClient
+
+        if self.options.make_outgoing is not None:
+            return self.options.make_outgoing(routes, self.clock)
+        return OutgoingClient(routes=routes, clock=self.clock)
 
     def _is_contained(self, session: Session) -> bool:
         return self.sessions.containment(session) in SEEN_CONTAINED
@@ -287,107 +293,104 @@ class _Base:
         return (*unverified, *self.policy.problems)
 
 
-class _Reports:
+class _Reports(_Base):
     """The parts that notify the front ends, and those that write the audit."""
 
-    def __init__(self, base: _Base) -> None:
-        clock, database = base.clock, base.database
+    def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
+        super().__init__(home, options, clock, database)
         self.traffic = TrafficMeter(
-            base.sessions,
+            self.sessions,
             database,
             clock,
             changed=lambda: self.publisher.sessions_changed(),  # noqa: PLW0108 - not there yet
         )
         self.tool_calls = ToolCallMeter(
-            base.sessions,
+            self.sessions,
             database,
             clock,
-            inspects=base.options.settings.gateway.inspect,
+            inspects=self.options.settings.gateway.inspect,
             changed=lambda: self.publisher.sessions_changed(),  # noqa: PLW0108 - as above
         )
         self.undo = UndoService(
-            base.tool_channels,
+            self.tool_channels,
             database,
             clock,
             forgotten=lambda run_id: self.publisher.undo_forgotten(run_id),  # noqa: PLW0108 - as above
         )
-        base.run_changed.subscribe(self.undo.run_changed)
+        self.run_changed.subscribe(self.undo.run_changed)
         self.publisher = EventPublisher(
-            base.events,
-            base.registry,
-            base.sessions,
+            self.events,
+            self.registry,
+            self.sessions,
             clock,
-            preview_seconds=base.settings.preview_seconds,
+            preview_seconds=self.settings.preview_seconds,
             can_undo=self.undo.can_undo,
             traffic=self.traffic.view,
             waits_for_vault=lambda session_id: (
-                self.traffic.was_refused_for_vault(session_id) and base.vault.state == "locked"
+                self.traffic.was_refused_for_vault(session_id) and self.vault.state == "locked"
             ),
             tool_calls=self.tool_calls.view,
         )
-        self.vault = VaultService(
-            base.vault,
-            base.records,
-            base.events,
-            base.registry,
-            is_needed=lambda: any(each.terms.key_providers for each in base.sessions.all()),
-            lock_minutes=base.lock_minutes,
+        self.vault_service = VaultService(
+            self.vault,
+            self.records,
+            self.events,
+            self.registry,
+            is_needed=lambda: any(each.terms.key_providers for each in self.sessions.all()),
+            lock_minutes=self.lock_minutes,
         )
-        self.storage = StorageMonitor(base.events, base.records)
-        self.address = ConsoleAddress(base.home, database, clock, base.records)
-        self.audit = AuditReader(base.home, database, clock, base.signing)
+        self.storage = StorageMonitor(self.events, self.records)
+        self.address = ConsoleAddress(self.home, database, clock, self.records)
+        self.audit = AuditReader(self.home, database, clock, self.signing)
         self.devices = DeviceService(
             clock=clock,
-            events=base.events,
-            records=base.records,
+            events=self.events,
+            records=self.records,
             address=self.address,
-            sessions=base.sessions,
-            origins=base.review_origins,
-            arm_ms=base.arm_ms,
-            link_key=base.link_key,
-            has_console=base.options.has_console,
+            sessions=self.sessions,
+            origins=self.review_origins,
+            arm_ms=self.arm_ms,
+            link_key=self.link_key,
+            has_console=self.options.has_console,
         )
 
 
-class _Files:
+class _Files(_Reports):
     """The installed files, the accepted projects, and the engine that runs connectors."""
 
-    def __init__(
-        self, base: _Base, publisher: EventPublisher, forgotten: Callable[[str], object]
-    ) -> None:
-        routes = base.options.routes
-        self._base, self._publisher, self._forgotten = base, publisher, forgotten
+    def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
+        super().__init__(home, options, clock, database)
         self._servers: RunningServers | None = None
-        store = ConnectorStore(base.home.path)
-        self.connectors = ConnectorRegistry(
-            store, lambda: _engine(base), lambda: self.servers.processes
-        )
-        if routes:
+        store = ConnectorStore(self.home.path)
+        self.connectors = ConnectorRegistry(store, self._engine, lambda: self.servers.processes)
+        if options.routes:
             _ = self.connectors.engine  # a route that cannot be used ends the start
         self.stop_signal = StopSignal(self.connectors.stop_running)
         self.library = HomeLibrary(
-            actions=base.home.actions,
+            actions=self.home.actions,
             store=store,
             registry=self.connectors,
-            accepted=base.accepted_files,
-            settings=base.accepted_settings,
-            policy=base.accepted_policy,
-            alarms=base.alarms,
-            database=base.database,
-            clock=base.clock,
-            routes=routes,
-            changed=lambda: self._changed(base),
+            accepted=self.accepted_files,
+            settings=self.accepted_settings,
+            policy=self.accepted_policy,
+            alarms=self.alarms,
+            database=self.database,
+            clock=self.clock,
+            routes=options.routes,
+            changed=self._library_changed,
             guard=self.stop_signal.make_stoppable,
-            server_for_call=self._server_for_call,
+            server_for_call=lambda connector, installed, action: self.servers.for_call(  # noqa: PLW0108 - made at need
+                connector, installed, action
+            ),
         )
-        self.project_trust = ProjectTrust(base.accepted_projects, base.clock)
+        self.project_trust = ProjectTrust(self.accepted_projects, self.clock)
         self.session_library = SessionLibrary(
             home=self.library,
-            channels=base.tool_channels,
-            has_tools=base.has_tools,
-            plugin_tools=base.plugin_tools,
+            channels=self.tool_channels,
+            has_tools=self.has_tools,
+            plugin_tools=self.plugin_tools,
             guard=self.stop_signal.make_stoppable,
-            rehearse=base.rehearse,
+            rehearse=self.rehearse,
         )
 
     @property
@@ -396,120 +399,107 @@ class _Files:
         if self._servers is None:
             from aileron_core.library.running_servers import RunningServers
 
-            base = self._base
             self._servers = RunningServers(
-                base.home.path,
+                self.home.path,
                 self.library,
-                base.tool_channels,
-                base.clock,
-                changed=lambda: self._changed(base),
-                forgotten=self._forgotten,
-                start=base.options.start_server,
-                make_outgoing=lambda: _outgoing(base.options, base.clock, base.options.routes),
+                self.tool_channels,
+                self.clock,
+                changed=self._library_changed,
+                forgotten=self.undo.forget,
+                start=self.options.start_server,
+                make_outgoing=lambda: self._outgoing(self.options.routes),
             )
         return self._servers
-
-    def _server_for_call(
-        self, connector: Connector, installed: InstalledConnector, action: Action
-    ) -> Connector:
-        return self.servers.for_call(connector, installed, action)
 
     async def close_servers(self) -> None:
         """End what rehearses the calls of servers."""
         if self._servers is not None:
             await self._servers.close()
 
-    def _changed(self, base: _Base) -> None:
-        base.policy.follow(self.library.ready())
+    def _library_changed(self) -> None:
+        self.policy.follow(self.library.ready())
         if self._servers is not None:
             accepted = self.library.accepted_connectors()
             self._servers.keep({each.identity.hash for each in accepted})
-        self._publisher.library_changed(self.library)
-        base.grants.library_changed(self.library)
+        self.publisher.library_changed(self.library)
+        self.grants.library_changed(self.library)
 
+    def _engine(self) -> "WasmEngine":
+        from aileron_core.connectors.wasm.engine import WasmEngine
 
-def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "OutgoingClient":
-    from aileron_core.connectors.http.client import OutgoingClient
+        folder = self.home.path / "store" / "compiled"
+        return WasmEngine(
+            self._outgoing(self.options.routes),
+            cache_folder=folder,
+            key=self._compiled_key,
+            separate_compiler=True,
+        )
 
-    if options.make_outgoing is not None:
-        return options.make_outgoing(routes, clock)
-    return OutgoingClient(routes=routes, clock=clock)
-
-
-def _engine(base: _Base) -> "WasmEngine":
-    from aileron_core.connectors.wasm.engine import WasmEngine
-
-    options = base.options
-    outgoing = _outgoing(options, base.clock, options.routes)
-
-    def key() -> bytes | None:
+    def _compiled_key(self) -> bytes | None:
         try:
-            return base.vault.derive_key("compiled modules")
+            return self.vault.derive_key("compiled modules")
         except VaultLocked:
             return None  # compiled forms stay in memory: nothing else could prove what a file holds
 
-    folder = base.home.path / "store" / "compiled"
-    return WasmEngine(outgoing, cache_folder=folder, key=key, separate_compiler=True)
 
-
-class _Runs:
+class _Runs(_Files):
     """The gate, and what a run goes through behind it."""
 
-    def __init__(self, base: _Base, library: SessionLibrary) -> None:
-        clock, database = base.clock, base.database
-        registry, settings = base.registry, base.settings
+    def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
+        super().__init__(home, options, clock, database)
+        library, registry, settings = self.session_library, self.registry, self.settings
         executor = Executor(clock)
         locks = ConnectorLocks()
 
         def is_session_open(session_id: str) -> bool:
-            return base.sessions.get(session_id) is not None
+            return self.sessions.get(session_id) is not None
 
-        self.store = RunStore(database, clock, base.run_changed, base.options.failpoint)
-        self.previews = PreviewFetcher(executor, self.store, library, clock, settings)
-        days, backups = base.options.settings.history_days, base.home.backups
+        self.run_store = RunStore(database, clock, self.run_changed, self.options.failpoint)
+        self.previews = PreviewFetcher(executor, self.run_store, library, clock, settings)
+        days, backups = self.options.settings.history_days, self.home.backups
         self.contents = SealedContents(
-            database, registry, self.store, base.history_keys, clock, days=days, backups=backups
+            database, registry, self.run_store, self.history_keys, clock, days=days, backups=backups
         )
         self.gate = Gate(
             library=library,
             registry=registry,
-            store=self.store,
+            store=self.run_store,
             executor=executor,
             locks=locks,
             database=database,
             clock=clock,
             settings=settings,
-            pause=base.pause,
-            accounts=base.accounts,
+            pause=self.pause,
+            accounts=self.accounts,
             opened=self.contents.opened,
             tool_rules=ToolRules(
-                base.policy.rules, base.standing.grants, library.connectors, base.home.path
+                self.policy.rules, self.standing.grants, library.connectors, self.home.path
             ),
-            standing=base.standing,
+            standing=self.standing,
             look_first=self._look_first,
             argument_quota=ArgumentQuota(
-                database, registry, self.store, clock, max_bytes=settings.argument_bytes
+                database, registry, self.run_store, clock, max_bytes=settings.argument_bytes
             ),
             refused_calls=RefusedCalls(is_session_open, database, clock),
-            nonce_of=base.nonce_of,
-            expires_seconds=base.expires_seconds,
+            nonce_of=self.nonce_of,
+            expires_seconds=self.expires_seconds,
             is_session_open=is_session_open,
-            tracer=base.options.tracer,
+            tracer=self.options.tracer,
         )
         self.account_waits = AccountWaits(
-            accounts=base.accounts,
+            accounts=self.accounts,
             registry=registry,
-            store=self.store,
-            standing=base.standing,
+            store=self.run_store,
+            standing=self.standing,
             look_first=self._look_first,
             clock=clock,
-            nonce_of=base.nonce_of,
+            nonce_of=self.nonce_of,
             refusal=self.gate.refusal,
             refuse=self.gate.refuse_to_resume,
             resume=self.gate.resume,
         )
         self.outcomes = OutcomeService(
-            store=self.store,
+            store=self.run_store,
             registry=registry,
             previews=self.previews,
             library=library,
@@ -518,139 +508,103 @@ class _Runs:
         )
         self.approvals = ApprovalService(
             registry=registry,
-            store=self.store,
+            store=self.run_store,
             previews=self.previews,
             runner=ApprovedRunner(
                 executor=executor,
-                store=self.store,
+                store=self.run_store,
                 previews=self.previews,
                 library=library,
                 locks=locks,
                 clock=clock,
                 settings=settings,
-                pause=base.pause,
-                accounts=base.accounts,
-                standing=base.standing,
+                pause=self.pause,
+                accounts=self.accounts,
+                standing=self.standing,
             ),
             database=database,
             opened=self.contents.opened,
             clock=clock,
             settings=settings,
-            pause=base.pause,
+            pause=self.pause,
             ended=self.outcomes.begin,
             accounts_may_have_changed=self.account_waits.changed,
-            standing=base.standing,
+            standing=self.standing,
         )
 
     async def _look_first(self, run: LiveRun) -> None:
         await self.approvals.look_first(run)
 
 
-class _Commands:
-    """What a person's commands and the agents' sessions are carried out by."""
-
-    def __init__(self, base: _Base, reports: _Reports, files: _Files, runs: _Runs) -> None:
-        def session_ended(session_id: str) -> None:
-            base.tool_channels.close(session_id)
-            reports.undo.forget(session_id)
-            runs.approvals.requester_ended(session_id)
-
-        self.session_service = SessionService(
-            registry=base.sessions,
-            database=base.database,
-            clock=base.clock,
-            changed=reports.publisher.sessions_changed,
-            ended=session_ended,
-            containment_changed=runs.approvals.requester_changed,
-        )
-        self.emergency_stop = EmergencyStop(
-            stop_signal=files.stop_signal,
-            pause=base.pause,
-            approvals=runs.approvals,
-            registry=base.registry,
-            run_changed=base.run_changed,
-            sessions=self.session_service,
-            record=base.records.record_by_person,
-        )
-        calls = CallReader(
-            database=base.database,
-            registry=base.registry,
-            library=files.session_library,
-            publisher=reports.publisher,
-            screens=base.screens,
-            contents=runs.contents,
-        )
-        self.console = ConsoleService(
-            version=base.version,
-            home=base.home,
-            routes=base.options.routes_shown(),
-            accepted_installed=base.options.accept_installed,
-            inspects_models=base.options.settings.gateway.inspect,
-            address=reports.address,
-            events=base.events,
-            publisher=reports.publisher,
-            storage=reports.storage,
-            records=base.records,
-            database=base.database,
-            clock=base.clock,
-            registry=base.registry,
-            approvals=runs.approvals,
-            outcomes=runs.outcomes,
-            account_waits=runs.account_waits,
-            accounts=AccountCommands(
-                base.bindings, base.authorizations, files.library, base.events
-            ),
-            model_keys=base.model_keys,
-            library=files.library,
-            sessions=self.session_service,
-            pause=base.pause,
-            emergency_stop=self.emergency_stop,
-            audit=reports.audit,
-            calls=calls,
-            history=HistoryReader(calls=calls, clock=base.clock),
-            undo=reports.undo,
-            devices=reports.devices,
-            grants=base.grants,
-            screens=base.screens,
-            vault=reports.vault,
-        )
-
-
-class App(_Base):
+class App(_Runs):
     """The services of one open home, on the core's own loop. See `open`."""
 
     def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
         super().__init__(home, options, clock, database)
         self._following: set[asyncio.Task[None]] = set()
 
-        reports = _Reports(self)
-        self.traffic = reports.traffic
-        self.tool_calls = reports.tool_calls
-        self.publisher = reports.publisher
-        self.vault_service = reports.vault
-        self.storage = reports.storage
-        self.address = reports.address
-        self.audit = reports.audit
-        self.devices = reports.devices
+        def session_ended(session_id: str) -> None:
+            self.tool_channels.close(session_id)
+            self.undo.forget(session_id)
+            self.approvals.requester_ended(session_id)
 
-        files = _Files(self, self.publisher, reports.undo.forget)
-        self.connectors = files.connectors
-        self.library = files.library
-        self.project_trust = files.project_trust
-        self.session_library = files.session_library
-        self._close_servers = files.close_servers
-        runs = _Runs(self, self.session_library)
-        self.run_store = runs.store
-        self.previews = runs.previews
-        self.gate = runs.gate
-        self.approvals = runs.approvals
-        self.account_waits = runs.account_waits
-        self.outcomes = runs.outcomes
-        self.contents = runs.contents
-
-        commands = _Commands(self, reports, files, runs)
-        self.session_service = commands.session_service
-        self.console = commands.console
+        self.session_service = SessionService(
+            registry=self.sessions,
+            database=self.database,
+            clock=self.clock,
+            changed=self.publisher.sessions_changed,
+            ended=session_ended,
+            containment_changed=self.approvals.requester_changed,
+        )
+        emergency_stop = EmergencyStop(
+            stop_signal=self.stop_signal,
+            pause=self.pause,
+            approvals=self.approvals,
+            registry=self.registry,
+            run_changed=self.run_changed,
+            sessions=self.session_service,
+            record=self.records.record_by_person,
+        )
+        calls = CallReader(
+            database=self.database,
+            registry=self.registry,
+            library=self.session_library,
+            publisher=self.publisher,
+            screens=self.screens,
+            contents=self.contents,
+        )
+        self.console = ConsoleService(
+            version=self.version,
+            home=self.home,
+            routes=self.options.routes_shown(),
+            accepted_installed=self.options.accept_installed,
+            inspects_models=self.options.settings.gateway.inspect,
+            address=self.address,
+            events=self.events,
+            publisher=self.publisher,
+            storage=self.storage,
+            records=self.records,
+            database=self.database,
+            clock=self.clock,
+            registry=self.registry,
+            approvals=self.approvals,
+            outcomes=self.outcomes,
+            account_waits=self.account_waits,
+            accounts=AccountCommands(self.bindings, self.authorizations, self.library, self.events),
+            model_keys=self.model_keys,
+            library=self.library,
+            sessions=self.session_service,
+            pause=self.pause,
+            emergency_stop=emergency_stop,
+            audit=self.audit,
+            calls=calls,
+            history=HistoryReader(calls=calls, clock=self.clock),
+            undo=self.undo,
+            devices=self.devices,
+            grants=self.grants,
+            screens=self.screens,
+            vault=self.vault_service,
+        )
 
     @classmethod
     @asynccontextmanager
@@ -822,7 +776,7 @@ class App(_Base):
         """Stop what goes on, and record it; the vault is locked last, since what ends may use it."""
         self.audit.close()
         await self.vault_followed()
-        await self._close_servers()
+        await self.close_servers()
         self.outcomes.close()
         self.authorizations.close()
         if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):
