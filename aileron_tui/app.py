@@ -20,8 +20,7 @@ from textual.types import AnimationLevel
 from aileron_core.actions.model import shown_name
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.console_port.events import ApprovalUpdated, CoreLost, SessionsUpdated
-from aileron_core.console_port.intents import TouchVault
-from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port.intents import ConsolePort, TouchVault
 from aileron_core.errors import Unavailable
 from aileron_core.home.layout import Home
 from aileron_core.settings import NotifySettings
@@ -43,9 +42,8 @@ from aileron_tui.messages import (
     PagerRequested,
     Painted,
 )
-from aileron_tui.pages.keymap import SettingsInForce
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY, SettingsInForce
 from aileron_tui.pages.listing import AuditPage, ListPage
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.screens.console import ConsoleScreen, LockScreen, MakePage
 from aileron_tui.screens.help import HelpScreen

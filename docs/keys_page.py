@@ -1,7 +1,7 @@
 """docs/keys.md, made from the console's one registry of keys."""
 
 from aileron_tui.input.commands import VIEWS, AnyCommand, KeyContext, key_label
-from aileron_tui.pages.registry import COMMANDS
+from aileron_tui.pages.keymap import COMMANDS
 
 __all__ = ["keys_page"]
 

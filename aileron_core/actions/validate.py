@@ -17,8 +17,10 @@ from aileron_core.actions.model import (
     Input,
     Preview,
     Step,
+    fqn_problem,
+    is_semver,
+    source_problem,
 )
-from aileron_core.actions.names import fqn_problem, is_semver, source_problem
 from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 from aileron_core.canonical import Json
 

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from aileron_core.actions.front_matter import read_preview
-from aileron_core.actions.model import Input
-from aileron_core.actions.names import fqn_problem, is_semver
+from aileron_core.actions.model import Input, fqn_problem, is_semver
 from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
 from aileron_core.actions.validate import MAX_WALL_SECONDS, input_problems
 from aileron_core.connectors.http.host_names import normalize_host_port

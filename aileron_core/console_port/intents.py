@@ -1,8 +1,8 @@
-"""What a person asks of the core. Each is answered by events, or by `IntentRefused`."""
+"""What a person asks of the core, and the port that takes it. Each is answered by events, or by `IntentRefused`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from aileron_core.console_port.account_intents import (
     AccountIntent,
@@ -11,6 +11,7 @@ from aileron_core.console_port.account_intents import (
     OwnersAccountIntent,
 )
 from aileron_core.console_port.devices import DeviceIntent, EndDevice
+from aileron_core.console_port.events import CoreEvent, Snapshot
 from aileron_core.console_port.standing import FieldTests, GrantTerms
 from aileron_core.console_port.view_models import HistoryCursor, HistoryQuery
 from aileron_core.vault.secret import Secret
@@ -413,3 +414,25 @@ Intent: TypeAlias = (
     | StandingIntent
     | CommandIntent
 )
+
+
+class ConsolePort(Protocol):
+    """The core, which runs on another thread and loop.
+
+    An intent is handed over and never cancelled from outside, so a screen that goes away cannot stop a
+    decision half-way; its answer arrives as an event like any other.
+    """
+
+    def submit(self, intent: Intent) -> None:
+        """Hand *intent* over and return at once. Answers come as events. After CoreLost: no effect."""
+        ...
+
+    def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
+        """Return the present state and have *sink* called, on the core's thread, for every later event.
+
+        *sink* must return at once (`App.post_message` does). Blocks for at most 5 s.
+
+        Raises:
+            Unavailable: the core has ended.
+        """
+        ...

@@ -18,17 +18,15 @@ from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint, https_target
 from aileron_core.credentials.oauth_login import BrowserLogin, DeviceLogin, Login, LoginRequest
-from aileron_core.credentials.oauth_providers import (
-    PROVIDERS,
-    Provider,
-    is_own_token_host,
-    provider_of,
-)
 from aileron_core.credentials.oauth_tokens import (
+    PROVIDERS,
     OAuthClient,
+    Provider,
     Tokens,
     account_in_answer,
+    is_own_token_host,
     missing_scopes,
+    provider_of,
 )
 from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import (

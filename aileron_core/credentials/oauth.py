@@ -14,8 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.target import RequestTarget, parse_target
-from aileron_core.credentials.oauth_providers import Provider
-from aileron_core.credentials.oauth_tokens import OAuthClient, account_in
+from aileron_core.credentials.oauth_tokens import OAuthClient, Provider, account_in
 from aileron_core.errors import (
     BindingFailed,
     CapabilityDenied,

@@ -19,8 +19,7 @@ from aileron_core.credentials.oauth import (
     https_target,
     refusal,
 )
-from aileron_core.credentials.oauth_providers import Provider
-from aileron_core.credentials.oauth_tokens import OAuthClient
+from aileron_core.credentials.oauth_tokens import OAuthClient, Provider
 from aileron_core.errors import (
     AileronError,
     BindingFailed,

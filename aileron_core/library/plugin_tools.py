@@ -22,8 +22,8 @@ from aileron_core.actions.model import (
     Step,
     is_builtin,
     op_tool_name,
+    semver_order,
 )
-from aileron_core.actions.names import semver_order
 from aileron_core.canonical import canonical, sha256_hex
 from aileron_core.connectors.builtin.tools import builtin_actions
 from aileron_core.connectors.manifest import OpSchema

@@ -10,9 +10,8 @@ from aileron_core.canonical import sha256_hex
 from aileron_core.console_port.file_views import AcceptanceChangeView, ChangeDirection, ChangeKind
 from aileron_core.errors import FileProblems
 from aileron_core.library.comparison import DIRECTIONS, Row, compare, rows_of
-from aileron_core.policy.model import Decision, Policy, Rule
+from aileron_core.policy.model import Decision, Policy, Rule, rule_in_words
 from aileron_core.policy.policy_file import parse_policy
-from aileron_core.policy.rule_text import rule_in_words
 
 _DEFAULTS: Final[Mapping[str, float]] = {
     "approval.expires_seconds": 1800,

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
-from aileron_core.actions.model import Action
-from aileron_core.actions.names import semver_order
+from aileron_core.actions.model import Action, semver_order
 from aileron_core.actions.suites import Suite
 from aileron_core.connectors.servers.table import server_name
 from aileron_core.connectors.store import InstalledConnector

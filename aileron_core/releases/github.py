@@ -7,7 +7,7 @@ from typing import Final, Self
 from urllib.parse import quote
 
 from aileron_core.actions.catalog import MAX_FILE
-from aileron_core.actions.names import is_semver, semver_order
+from aileron_core.actions.model import is_semver, semver_order
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import FileProblems, Problem

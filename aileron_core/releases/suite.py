@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aileron_core.actions.catalog import MAX_FILE, open_plain, read_plain
 from aileron_core.actions.load import read_action
-from aileron_core.actions.model import UNBOUND_HASH
-from aileron_core.actions.names import is_semver
+from aileron_core.actions.model import UNBOUND_HASH, is_semver
 from aileron_core.actions.positions import load_toml
 from aileron_core.canonical import sha256_hex
 from aileron_core.connectors.manifest import parse_manifest

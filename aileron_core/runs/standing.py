@@ -23,7 +23,7 @@ from aileron_core.policy.action_rules import (
     judge_arguments,
     rules_about,
 )
-from aileron_core.policy.model import ActionRule, Verdict
+from aileron_core.policy.model import ActionRule, Verdict, limits_in_words
 from aileron_core.policy.offers import (
     cautions,
     offered_fields,
@@ -31,7 +31,6 @@ from aileron_core.policy.offers import (
     shapes_offered,
     why_no_grant,
 )
-from aileron_core.policy.rule_text import limits_in_words
 from aileron_core.policy.shapes import restricts
 from aileron_core.policy.values import (
     ARGUMENT,

@@ -1,25 +1,119 @@
-"""What opens the files of a vault: a passphrase, of which wrong ones are counted, or the system's keyring."""
+"""What opens the files of a vault: a passphrase, of which wrong ones are counted, or the system's keyring.
+
+The vault file of upstream Aileron, `secrets.json`, version 1, is read, never written: its key is the passphrase's own
+(Argon2id with fixed parameters); a known text encrypted with it says whether the passphrase is right, and values
+have no associated data.
+"""
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from aileron_core.canonical import JsonObject
 from aileron_core.clock import Clock
 from aileron_core.errors import (
     KeyringUnavailable,
+    NotFound,
     RateLimited,
     VaultAbsent,
+    VaultDamaged,
     WrongPassphrase,
 )
 from aileron_core.vault.atomic_file import read_private_file, replace_file
-from aileron_core.vault.encryption import VaultKeys, unwrap_master_key, unwrap_with_keyring
+from aileron_core.vault.encryption import (
+    VaultKeys,
+    decrypt,
+    passphrase_key,
+    unwrap_master_key,
+    unwrap_with_keyring,
+)
 from aileron_core.vault.secret import Secret
-from aileron_core.vault.upstream import read_upstream
-from aileron_core.vault.vault_file import VaultDocument
+from aileron_core.vault.vault_file import KdfParameters, StoredEntry, VaultDocument, decode
 from aileron_core.vault.vault_store import OpenVault, VaultStore
+
+_MAX_UPSTREAM_BYTES = 16 * 1024 * 1024
+_VERIFICATION = b"aileron-vault-v1"
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamVault:
+    """What such a file says."""
+
+    path: Path
+    kdf: KdfParameters
+    verification: bytes = field(repr=False)
+    entries: Mapping[str, StoredEntry] = field(repr=False)
+
+    def decrypt(self, passphrase: Secret) -> dict[str, tuple[Secret, JsonObject]] | None:
+        """Return every value with its metadata; None where *passphrase* is wrong.
+
+        Raises:
+            VaultDamaged: the passphrase is right, and a value cannot be decrypted.
+        """
+        with passphrase_key(passphrase, self.kdf) as key:
+            if decrypt(key, self.verification, None) != _VERIFICATION:
+                return None
+            found: dict[str, tuple[Secret, JsonObject]] = {}
+            for path, entry in self.entries.items():
+                plain = decrypt(key, entry.value, None)
+                if plain is None:
+                    raise VaultDamaged(
+                        f"{self.path} cannot be imported: one of its values is damaged. "
+                        "Nothing was changed."
+                    )
+                found[path] = (Secret(plain), entry.metadata)
+            return found
+
+
+def read_upstream(path: Path) -> UpstreamVault:
+    """Return what the file *path* says.
+
+    Raises:
+        NotFound: there is no such file.
+        VaultDamaged: it is no vault of version 1.
+    """
+    try:
+        data = read_private_file(path, _MAX_UPSTREAM_BYTES)
+        if data is None:
+            raise NotFound(f"There is no file {path}. Nothing was changed.")
+        content: Any = json.loads(data)
+        if content["version"] != 1:
+            raise ValueError("another version")
+        salt = decode(content["salt"])
+        if len(salt) < 16:
+            raise ValueError("a short salt")
+        return UpstreamVault(
+            path,
+            KdfParameters(salt=salt),
+            decode(content["verification"]),
+            _entries(content["secrets"] or {}),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass  # what was read does not belong into an exception
+    raise VaultDamaged(
+        f"{path} cannot be read as a vault of version 1. Nothing was changed. Name another file."
+    )
+
+
+def _entries(secrets: Mapping[str, Any]) -> dict[str, StoredEntry]:
+    return {
+        str(path): StoredEntry(decode(each["value"]), _lower(each.get("metadata")))
+        for path, each in secrets.items()
+    }
+
+
+def _lower(metadata: object) -> JsonObject:
+    """Return `Type` and `Labels` of *metadata*, which upstream writes, with their keys in lower case.
+
+    Nothing else: no passphrase verifies it, and it must not say which connector an account belongs to.
+    """
+    if not isinstance(metadata, Mapping):
+        return {}
+    found = {key.lower(): value for key, value in cast("Mapping[str, Any]", metadata).items()}
+    return {key: value for key, value in found.items() if key in ("type", "labels")}
+
 
 _T = TypeVar("_T")
 NAME = "vault-attempts.json"

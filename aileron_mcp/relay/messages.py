@@ -1,11 +1,12 @@
-"""JSON-RPC: splitting the client's input into messages, which may be sent twice, and the relay's own responses."""
+"""JSON-RPC: splitting the client's input into messages, which may be sent twice, the relay's own responses, and writing to the client."""
 
 import json
 import os
 import re
+import select
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NoReturn, cast
 
 from aileron_mcp.relay.http_client import HttpConnection
@@ -239,3 +240,48 @@ class LineSplitter:
     def _id(self, line: bytes) -> bytes:
         match = self._ID_FIRST.match(self._head or line[:512]) or self._ID_LAST.search(line[-512:])
         return match[1] if match else b"null"
+
+
+_LINE_BREAK = re.compile(rb"[\r\n]")
+
+
+class ClientOutput:
+    """Writes messages to the client."""
+
+    def __init__(self, on_closed: Callable[[], None]) -> None:
+        self._on_closed = on_closed
+        self._lock = threading.Lock()
+
+    def write(self, message: Message) -> None:
+        self._write_line(to_json_line(message))
+
+    def forward(self, message: Message, raw: bytes) -> None:
+        """Write what the console sent unchanged, if it is one line."""
+        self._write_line(to_json_line(message) if _LINE_BREAK.search(raw) else raw)
+
+    def respond(self, call: Call, message: Message, raw: bytes) -> None:
+        """Write the response to *call*: as *raw* where that is the message on one line.
+
+        An error about a message as a whole comes without its id, so the id is put in.
+        """
+        id_ = message.get("id")
+        if raw and type(id_) is type(call.id) and id_ == call.id and not _LINE_BREAK.search(raw):
+            self._write_line(raw)
+            return
+        line = to_json_line({**message, "id": call.id})
+        if line == NOT_JSON:
+            problem = "The console's answer contains values that JSON does not allow."
+            line = to_json_line(error_response(call.id, INTERNAL_ERROR, problem))
+        self._write_line(line)
+
+    def _write_line(self, data: bytes) -> None:
+        line = memoryview(data + b"\n")
+        with self._lock:
+            while line:
+                try:
+                    line = line[os.write(1, line) :]
+                except BlockingIOError:
+                    select.select([], [1], [])
+                except OSError:
+                    self._on_closed()
+                    return

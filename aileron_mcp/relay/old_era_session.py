@@ -9,12 +9,12 @@ from aileron_mcp.relay.aileron_session import (
     AileronSession,
     RequestDenied,
 )
-from aileron_mcp.relay.client_output import ClientOutput
 from aileron_mcp.relay.http_client import ConnectionDropped, read_events
 from aileron_mcp.relay.messages import (
     LIST_CHANGED,
     VISIBLE_ASCII,
     Call,
+    ClientOutput,
     Message,
     error_reason,
     header_safe,

@@ -19,7 +19,6 @@ from aileron_mcp.relay.aileron_session import (
     AileronSession,
     RequestDenied,
 )
-from aileron_mcp.relay.client_output import ClientOutput
 from aileron_mcp.relay.console_finder import CONNECT_SECONDS, ConsoleFinder, ConsoleUnavailable
 from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection, read_events
 from aileron_mcp.relay.messages import (
@@ -29,6 +28,7 @@ from aileron_mcp.relay.messages import (
     LIST_CHANGED,
     PARSE_ERROR,
     Call,
+    ClientOutput,
     LineSplitter,
     Message,
     error_reason,

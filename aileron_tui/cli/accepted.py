@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aileron_core.actions.names import is_semver, semver_order
+from aileron_core.actions.model import is_semver, semver_order
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.servers.table import PREFIX, ServerTable
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector

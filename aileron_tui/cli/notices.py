@@ -17,7 +17,7 @@ from aileron_core.console_port.events import (
     LibraryUpdated,
     PauseChanged,
 )
-from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port.intents import ConsolePort
 from aileron_core.console_port.view_models import WAITING_STATES
 from aileron_core.errors import ConsoleUnavailable
 from aileron_core.home.client import HomeClient

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from aileron_core.clock import SystemClock
-from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port.intents import ConsolePort
 from aileron_core.settings import Settings
 from aileron_tui.input.arming import AFTER_SECONDS
 from aileron_tui.pages.keymap import remap_keys

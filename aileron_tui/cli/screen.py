@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port.intents import ConsolePort
 from aileron_core.errors import FileProblems
 from aileron_core.settings import Settings
 from aileron_tui.app import AileronApp

@@ -16,8 +16,7 @@ from aileron_core.text import escape
 from aileron_core.text.rendering import MAX_BLANK_LINES
 from aileron_tui import words
 from aileron_tui.draw.css import Look, changes_direction, look_of
-from aileron_tui.draw.links import names_other_host, parse_link
-from aileron_tui.draw.styled_text import StyledLine, StyledText
+from aileron_tui.draw.styled_text import StyledLine, StyledText, names_other_host, parse_link
 from aileron_tui.draw.text import Role
 
 MAX_PREFIXES = 12

@@ -1,4 +1,4 @@
-"""The keys that a person gives to actions: `[console.keys]` of `config.toml`, checked at the start.
+"""All commands, in the order of the help; and the keys that a person gives them: `[console.keys]` of `config.toml`, checked at the start.
 
     [console.keys]
     approve = "y"
@@ -24,7 +24,26 @@ from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.text import escape
 from aileron_tui.input.commands import AnyCommand, CommandRegistry
-from aileron_tui.pages.registry import COMMANDS
+from aileron_tui.pages.commands.accounts import ACCOUNTS, RULES
+from aileron_tui.pages.commands.deciding import DECIDING
+from aileron_tui.pages.commands.everywhere import EVERYWHERE, OVER_PAGES
+from aileron_tui.pages.commands.reading import READING
+from aileron_tui.pages.commands.rows import ITEM, ROWS
+from aileron_tui.pages.questions import ALL
+
+COMMANDS: tuple[AnyCommand, ...] = (
+    *READING,
+    *DECIDING,
+    *ACCOUNTS,
+    *ROWS,
+    *ITEM,
+    *RULES,
+    *EVERYWHERE,
+    *(each for question in ALL for each in question.commands),
+    *OVER_PAGES,
+)
+DEFAULT_REGISTRY = CommandRegistry(COMMANDS)
+
 
 KEYMAP_FILE = "config.toml"
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}

@@ -45,7 +45,7 @@ def layout_of(width: int, height: int) -> LayoutName:
 class Page(ABC):
     """One view. `redraw` draws everything from the model; nothing else changes what is shown.
 
-    What a key does says its command (`registry`). None draws: whoever does one redraws afterwards, once.
+    What a key does says its command (`keymap`). None draws: whoever does one redraws afterwards, once.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.document import agent_name, session_name
 from aileron_tui.draw.foreign_text import brief, foreign_text
-from aileron_tui.draw.links import parse_link
+from aileron_tui.draw.styled_text import parse_link
 from aileron_tui.draw.text import Line, Piece, truncate, wrap
 from aileron_tui.draw.times import time_left
 from aileron_tui.pages.account_questions import ACCOUNT, BIND, LOGIN, PASSPHRASE, REBIND, REVOKE

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from math import ceil
 
 from aileron_core.console_port.devices import MakeLink
-from aileron_core.console_port.intents import Deny, EndGrant, Intent, StopEverything
-from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port.intents import ConsolePort, Deny, EndGrant, Intent, StopEverything
 from aileron_core.console_port.view_models import FINAL_STATES
 from aileron_core.text import escape
 from aileron_tui import words

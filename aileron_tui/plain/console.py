@@ -11,8 +11,7 @@ from contextlib import suppress
 
 from aileron_core.clock import Clock
 from aileron_core.console_port.events import CoreEvent
-from aileron_core.console_port.intents import TouchVault
-from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port.intents import ConsolePort, TouchVault
 from aileron_tui import words
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.input.commands import CommandRegistry

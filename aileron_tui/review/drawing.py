@@ -27,7 +27,7 @@ from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Item
 from aileron_tui.pages.command import availability, refusal, whose_answer
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.pages.status_line import status_line
 from aileron_tui.state.document_cache import DocumentCache, call_blocks, is_large
 from aileron_tui.state.model import Model

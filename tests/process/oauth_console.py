@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from aileron_core.credentials.oauth_providers import PROVIDERS, Provider
+from aileron_core.credentials.oauth_tokens import PROVIDERS, Provider
 from aileron_tui.cli import runtime
 from aileron_tui.cli.commands import aileron
 from tests.support.tls_service import HOST, TlsService

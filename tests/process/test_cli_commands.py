@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from aileron_core.console.device_service import LINK_KEY
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from examples.mailbox.server import Mailbox
 from tests.support.forked import forked, run_forked
 from tests.support.making import program

@@ -24,7 +24,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.settings import NotifySettings
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.input.arming import AFTER_SECONDS
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.terminal.line_terminal import LineTerminal
 from aileron_tui.terminal.notifications import Notifier

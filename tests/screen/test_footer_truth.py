@@ -16,7 +16,7 @@ from aileron_core.console_port.intents import Approve
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import VIEWS
 from aileron_tui.pages.command import availability
-from aileron_tui.pages.registry import COMMANDS, DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import COMMANDS, DEFAULT_REGISTRY
 from aileron_tui.pages.status_line import footer_line, status_line
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation

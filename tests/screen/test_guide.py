@@ -5,7 +5,7 @@ from collections.abc import Callable
 from aileron_tui.draw.guide import GuideLine
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.pages.commands.everywhere import NEXT_SCENE
-from aileron_tui.pages.registry import COMMANDS
+from aileron_tui.pages.keymap import COMMANDS
 from tests.screen.driving import resting, short, start
 from tests.support.screens.play import Play
 

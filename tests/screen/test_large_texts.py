@@ -13,7 +13,7 @@ from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_tui.draw.searching import MAX_MATCHES, find_matches, marked_rows
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.decision_screens import DecisionScreens
 from aileron_tui.state.document_cache import (
     LARGE_CHARACTERS,

@@ -16,7 +16,7 @@ from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks, suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item, SuiteFiles
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache
 from aileron_tui.state.printed_pages import item_page
 from aileron_tui.words.item import laying_out

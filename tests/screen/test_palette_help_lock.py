@@ -10,8 +10,7 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import VIEWS
 from aileron_tui.pages.command import availability
-from aileron_tui.pages.keymap import remap_keys
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY, remap_keys
 from aileron_tui.screens.console import ConsoleScreen, LockScreen
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.palette import commands

@@ -9,8 +9,7 @@ from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.settings import NotifySettings
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.text import plain_text
-from aileron_tui.pages.keymap import SettingsInForce, remap_keys
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY, SettingsInForce, remap_keys
 from aileron_tui.terminal.notifications import Notification
 from tests.screen.driving import Console, console, resting, short, start
 

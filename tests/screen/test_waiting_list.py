@@ -12,7 +12,7 @@ from aileron_core.console_port.intents import ReadApprovals, RefreshPreview
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.filter import ITEM_FIELDS, parse
 from aileron_tui.state.model import Model

@@ -15,7 +15,7 @@ from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import row_lines
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.commands import View
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.pages.status_line import footer_line
 from aileron_tui.screens.palette import commands
 from aileron_tui.state.filter import call_fields, parse

@@ -14,13 +14,12 @@ from aileron_core.models import Format
 from aileron_core.models.json_values import JsonDict, dump, objects_of
 from aileron_core.models.neutral import Answer, Limits, ToolCall
 from aileron_core.server.augment.catalogue import Offer
-from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import CallBatch, UnfinishedTurn
 from aileron_core.server.augment.limits import AugmentLimits, beside_if_large
 from aileron_core.server.augment.plans import Plan
 from aileron_core.server.augment.tool_calls import Report, ToolCaller
 from aileron_core.server.augment.upstream_answer import AnswerBroken, Egress
-from aileron_core.server.augment.views import AnswerView, StreamView, WholeView
+from aileron_core.server.augment.views import AnswerView, ClientAnswer, StreamView, WholeView
 from aileron_core.server.gateway.augmenting import GatewaySide
 from aileron_core.server.gateway.providers import GatewayError
 from aileron_core.server.http_protocol import PROGRESS_SECONDS

@@ -16,8 +16,7 @@ from aileron_core.server.augment.catalogue import Catalogue
 from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.exchange import Exchange
 from aileron_core.server.augment.limits import AugmentLimits, beside_if_large
-from aileron_core.server.augment.plans import Plan, make_plan
-from aileron_core.server.augment.requests import read_request
+from aileron_core.server.augment.plans import Plan, make_plan, read_request
 from aileron_core.server.augment.tool_calls import Report, ToolCaller
 from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
 from aileron_core.server.gateway.key_injection import is_encoded

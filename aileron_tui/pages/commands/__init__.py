@@ -1,1 +1,1 @@
-"""What keys do, by group; `pages.registry` has all of them."""
+"""What keys do, by group; `pages.keymap` has all of them."""

@@ -6,8 +6,8 @@ from aileron_core.actions.model import is_builtin
 from aileron_core.console_port.account_intents import ForgetChoice
 from aileron_core.console_port.intents import EndGrant, LockVault
 from aileron_core.errors import FileProblems
+from aileron_core.policy.model import to_toml
 from aileron_core.policy.policy_file import parse_policy
-from aileron_core.policy.rule_text import to_toml
 from aileron_tui import words
 from aileron_tui.input.commands import VIEWS, Command
 from aileron_tui.pages.account_questions import (

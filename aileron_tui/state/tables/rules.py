@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 from aileron_core.console_port.standing import GrantView, RuleView
-from aileron_core.policy.model import Decision
-from aileron_core.policy.rule_text import in_words
+from aileron_core.policy.model import Decision, in_words
 from aileron_core.policy.values import ARGUMENT
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value

@@ -26,7 +26,7 @@ from aileron_core.credentials.authorization import AuthorizationService
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint
-from aileron_core.credentials.oauth_providers import Provider, is_own_token_host, provider_of
+from aileron_core.credentials.oauth_tokens import Provider, is_own_token_host, provider_of
 from aileron_core.devices import CONSOLE
 from aileron_core.errors import (
     AileronError,

@@ -9,13 +9,13 @@ from aileron_core.console_port.file_views import FileContentView
 from aileron_core.errors import Forbidden
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.interfaces import AcceptedSettings
+from aileron_core.launch.launcher import keep_settings, settings_contents
 from aileron_core.launch.project import (
     ProjectSettings,
     check_project,
     read_project_settings,
     refuse_agent_folder,
 )
-from aileron_core.launch.project_contents import keep_settings, settings_contents
 from aileron_core.library.accepted_contents import AcceptedContents
 from aileron_tui.draw.file_page import settings_blocks
 from aileron_tui.draw.text import plain_text

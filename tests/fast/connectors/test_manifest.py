@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aileron_core.actions.names import is_semver
+from aileron_core.actions.model import is_semver
 from aileron_core.actions.problems import KeyProblem
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.manifest_rules import manifest_problems

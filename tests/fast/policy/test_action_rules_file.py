@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from aileron_core.actions.load import load_action
 from aileron_core.console_port.standing import FieldTest, FieldTests
+from aileron_core.policy.model import to_toml
 from aileron_core.policy.policy_file import parse_policy, unknown_fields
-from aileron_core.policy.rule_text import to_toml
 from tests.fast.policy.test_policy_file import policy_problems
 
 SEND = Path(__file__).parents[3] / "examples" / "actions" / "send-draft.md"

@@ -21,7 +21,7 @@ from aileron_tui.draw.accounts import need_blocks, need_heading
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.account_questions import login_question
 from aileron_tui.pages.command import availability, refusal
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.account_panel import AccountPanel
 from tests.screen.bound_accounts import ANA, DRIVE, ENDED, LOGIN, MAIL, accounts
 from tests.support.screens.drawn import Drawn

@@ -17,7 +17,7 @@ from aileron_tui.draw.blocks import COMPACT_GUTTER, lay_out
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.formats import field_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.links import parse_link
+from aileron_tui.draw.styled_text import parse_link
 from aileron_tui.draw.text import wrap
 from aileron_tui.pages.reading import Field, fields_in_view
 from aileron_tui.terminal import handoff

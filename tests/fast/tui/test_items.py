@@ -24,7 +24,7 @@ from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.times import clock_seconds
 from aileron_tui.items import Item
 from aileron_tui.pages.command import availability
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.printed_pages import item_page
 from tests.support.screens.calls import drifted, later_steps

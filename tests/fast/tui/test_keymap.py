@@ -6,8 +6,7 @@ import pytest
 
 from aileron_core.errors import FileProblems
 from aileron_tui.pages import keymap
-from aileron_tui.pages.keymap import remap_keys
-from aileron_tui.pages.registry import COMMANDS, DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import COMMANDS, DEFAULT_REGISTRY, remap_keys
 from docs.keys_page import keys_page
 
 CONFIG = Path(keymap.__file__).parents[1] / "suite"

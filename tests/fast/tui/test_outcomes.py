@@ -19,7 +19,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.command import availability
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from tests.support.screens.calls import drifted
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.states import NOW, mail, recorded, short, start

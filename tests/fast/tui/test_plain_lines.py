@@ -13,7 +13,7 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain_text
 from aileron_tui.draw.unbroken import sentence_lines, text_of
 from aileron_tui.items import Item
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.printed_pages import item_page, row_page
 from aileron_tui.state.tables.library import LibraryTable

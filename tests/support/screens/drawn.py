@@ -18,7 +18,7 @@ from aileron_tui.draw.text import Line, plain_text
 from aileron_tui.draw.times import clock_minutes
 from aileron_tui.input.commands import View
 from aileron_tui.items import Item
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.pages.status_line import footer_line, status_line
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions

@@ -13,11 +13,11 @@ from aileron_tui.draw.guide import GuideLine
 from aileron_tui.draw.searching import mark_line
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandRegistry, View
+from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.pages.listing import AuditPage, ListPage
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.panes import DocumentPane, RowsPane
 from aileron_tui.pages.reading import SEEN_SECONDS
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.pages.surface import Area
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.state.apply_event import apply_event

@@ -14,10 +14,10 @@ from aileron_core.server.augment import exchange as exchange_module
 from aileron_core.server.augment import limits as limits_module
 from aileron_core.server.augment import requests
 from aileron_core.server.augment import room as room_module
-from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.limits import AugmentLimits
 from aileron_core.server.augment.room import AugmentRoom
+from aileron_core.server.augment.views import ClientAnswer
 from aileron_core.server.shares import Shares
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
