@@ -238,10 +238,6 @@ class HashMismatch(OpFailed, class_="hash_mismatch"):
     """Bytes on disk are not those that were accepted."""
 
 
-class SignatureFailure(OpFailed, class_="signature_failure"):
-    """A signature is missing, wrong or of an unknown key."""
-
-
 class OutcomeUnknown(OpFailed, class_="outcome_unknown"):
     """A request was sent and its outcome is not known: it may have had its effect."""
 

@@ -1,6 +1,5 @@
 """The console's application: its screens, subscription, theme, the terminal's title, quitting."""
 
-import asyncio
 import logging
 import os
 import signal
@@ -150,7 +149,6 @@ class AileronApp(App[int], inherit_bindings=False):
             clock=clock,
             later=self.set_timer,
         )
-        self._ends_on_signal = False
         self._inbox = EventQueue(lambda: self.post_message(CoreEventsReady()))
         self._redraw_due = False
         self._drawn_at = float("-inf")
@@ -176,9 +174,6 @@ class AileronApp(App[int], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Subscribe to the core, show the first screen."""
-        if self._ends_on_signal:
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                asyncio.get_running_loop().add_signal_handler(number, self._terminated, number)
         self._inbox.open()
         try:
             snapshot = self._port.subscribe(self._inbox.put)
@@ -222,15 +217,6 @@ class AileronApp(App[int], inherit_bindings=False):
         self.set_interval(1.0, self._tick)
         self._show_title()
 
-    def run_to_end(self) -> int:
-        """Run until the person quits or SIGTERM or SIGHUP ends it; return the exit code.
-
-        For the main thread. The terminal is restored in every case.
-        """
-        self._ends_on_signal = True
-        self.run()
-        return self.return_code or 0
-
     def _handle_exception(self, error: Exception) -> None:
         """End with a sentence. A traceback would print what agents and services said, and to whom."""
         _log.critical("the screen ended: %s", error_location(error))
@@ -247,10 +233,8 @@ class AileronApp(App[int], inherit_bindings=False):
 
     def on_terminal_gone(self) -> None:
         """End: nobody can see the screen or press a key any more."""
-        self._terminated(signal.SIGHUP)
-
-    def _terminated(self, number: int) -> None:
-        self.exit(128 + number, return_code=128 + number)
+        code = 128 + signal.SIGHUP
+        self.exit(code, return_code=code)
 
     # Events and time
 

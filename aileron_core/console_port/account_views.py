@@ -132,7 +132,6 @@ class LoginView:
     """Epoch seconds; until then the state has to change."""
     account: str = ""
     """Whose it is, as the service says; empty where it does not."""
-    granted: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     """Asked for by the manifest, and not granted."""
     ends_at: float | None = None

@@ -318,7 +318,6 @@ class AuthorizationService:
             entry.view,
             state="authorized",
             account=account,
-            granted=tokens.scopes,
             missing=missing_scopes(asked.need, tokens.scopes),
             ends_at=None if tokens.refresh_token else tokens.expires_at,
         )

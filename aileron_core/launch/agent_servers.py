@@ -1,6 +1,6 @@
 """The MCP servers that an agent's settings name. They are read, never obeyed or changed.
 
-Every agent writes the same few things in its own words; what cannot be taken over says why.
+Every agent has its own names for the same few settings; what cannot be imported says why.
 """
 
 import itertools

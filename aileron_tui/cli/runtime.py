@@ -319,9 +319,4 @@ def _front_end(
     from aileron_tui.cli.screen import console_app, show
 
     app = console_app(core, settings, drawn, guide)
-
-    def run() -> int:
-        with asyncio.Runner() as runner:
-            return runner.run(show(app))
-
-    return run
+    return lambda: asyncio.run(show(app))

@@ -86,7 +86,7 @@ def _glyphs(settings: Settings) -> Glyphs:
 
 
 async def show(app: AileronApp) -> int:
-    """Run *app* to its end; return the exit code. SIGTERM and SIGHUP end it as `q` does."""
+    """Run *app* to its end, on the main thread; return the exit code. SIGTERM and SIGHUP end it as `q` does."""
     loop = asyncio.get_running_loop()
 
     def end(_number: int, _frame: object) -> None:

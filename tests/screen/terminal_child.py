@@ -7,6 +7,7 @@ Each intent becomes a line of the file INTENTS. Each line of the pipe CONTROL ma
 beside it until that is gone. ITEMS is how many short calls wait at the start.
 """
 
+import asyncio
 import ctypes
 import os
 import sys
@@ -21,6 +22,7 @@ from aileron_core.console_port.events import ApprovalUpdated, SessionsUpdated, S
 from aileron_core.console_port.intents import Approve, Deny, Intent
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.app import AileronApp
+from aileron_tui.cli.screen import show
 from tests.screen.driving import short, start
 from tests.support.screens.calls import drifted
 from tests.support.screens.port import RecordingPort
@@ -94,7 +96,7 @@ def main() -> int:
     port = FilePort(start(*(waiting_item(number) for number in range(1, count + 1))), intents)
     app = AileronApp(port)
     threading.Thread(target=obey, args=(app, port, control), daemon=True).start()
-    return app.run_to_end()
+    return asyncio.run(show(app))
 
 
 raise SystemExit(main())

@@ -95,7 +95,7 @@ def test_the_title_tells_the_count_and_is_given_back(tmp_path: Path) -> None:
         assert codes(shown) & COLOURS, "so the test above is known to see them"
         assert re.search(rb"\x1b\[22;2t\x1b\]2;\(\d+\) aileron\x07", shown.raw)
         shown.process.terminate()
-        assert shown.ended() == 143
+        assert shown.ended() == 0
         assert b"\x1b[23;2t" in shown.raw
 
 

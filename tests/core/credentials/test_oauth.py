@@ -443,7 +443,7 @@ async def test_an_answer_that_makes_no_sense_is_quoted_nowhere(
 async def test_scopes_that_were_not_granted_are_shown(desk: Desk) -> None:
     desk.server.scope = "mail.read"
     async with desk.logged_in() as (service, view):
-        assert (view.granted, view.missing) == (("mail.read",), ("mail.send",))
+        assert view.missing == ("mail.send",)
         bound = await service.finish(view.login_id, "")
     assert desk.bindings.get(bound.name).missing_scopes == ("mail.send",)
     assert desk.records[-1][2]["missing_scopes"] == ["mail.send"]

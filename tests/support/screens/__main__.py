@@ -1,5 +1,6 @@
 """One screen on fixtures: `python -m tests.support.screens SCREEN`."""
 
+import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,6 +8,7 @@ from functools import partial
 
 from aileron_core.clock import SystemClock
 from aileron_tui.app import AileronApp
+from aileron_tui.cli.screen import show as show_app
 from aileron_tui.input.commands import View
 from aileron_tui.messages import CommandRequested
 from tests.support.screens.calls import snapshot
@@ -28,7 +30,7 @@ def show(view: View, *, first_command: str = "", lock_seconds: float = 0.0) -> i
     state = replace(snapshot(now), problems=problems())
     port = RecordingPort(state, answers=True)
     app = AileronApp(port, start_view=view, lock_seconds=lock_seconds, first_frame=begin)
-    return app.run_to_end()
+    return asyncio.run(show_app(app))
 
 
 SCREENS: dict[str, Callable[[], int]] = {

@@ -12,7 +12,7 @@ from aileron_core.console_port.intents import EndSession
 from aileron_core.errors import StorageUnavailable
 from aileron_core.server.augment import exchange as exchange_module
 from aileron_core.server.augment import limits as limits_module
-from aileron_core.server.augment import requests
+from aileron_core.server.augment import plans
 from aileron_core.server.augment import room as room_module
 from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.limits import AugmentLimits
@@ -412,7 +412,7 @@ async def test_nothing_is_sent_for_a_session_that_ended_while_its_request_was_re
 
         def read_request(*given: Any) -> Any:
             asyncio.run_coroutine_threadsafe(end(), loop).result()
-            return requests.read_request(*given)
+            return plans.read_request(*given)
 
         monkeypatch.setattr(room_module, "read_request", read_request)
         monkeypatch.setattr(limits_module, "_AT_ONCE", 0)
@@ -441,7 +441,7 @@ async def test_nothing_of_a_request_outlives_its_answer(
     read: list[weakref.ref[object]] = []
 
     def read_request(*given: Any) -> Any:
-        asked = requests.read_request(*given)
+        asked = plans.read_request(*given)
         read.append(weakref.ref(asked.history.digest))
         return asked
 
