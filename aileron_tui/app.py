@@ -23,13 +23,13 @@ from aileron_core.console_port.intents import ConsolePort, TouchVault
 from aileron_core.errors import Unavailable
 from aileron_core.home.layout import Home
 from aileron_core.settings import NotifySettings
+from aileron_core.tasks import type_and_places
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.guide import Guide, GuideLine
 from aileron_tui.draw.text import Piece
-from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import CommandRegistry, View
 from aileron_tui.key_timing import KeyTiming
 from aileron_tui.messages import (
@@ -219,7 +219,7 @@ class AileronApp(App[int], inherit_bindings=False):
 
     def _handle_exception(self, error: Exception) -> None:
         """End with a sentence. A traceback would print what agents and services said, and to whom."""
-        _log.critical("the screen ended: %s", error_location(error))
+        _log.critical("the screen ended: %s", type_and_places(error))
         super()._handle_exception(error)
         self._return_code = EXIT_CORE_LOST
 

@@ -1,7 +1,6 @@
 """Pairing, confirming and ending devices: on record, and published to front ends."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -35,7 +34,6 @@ from aileron_core.sessions.processes import (
 )
 from aileron_core.sessions.registry import SessionRegistry
 
-_log = logging.getLogger(__name__)
 LINK_KEY: Final = "O"
 """With which a console makes a link, where a person gave that no key of their own."""
 Address: TypeAlias = tuple[str, int]

@@ -61,10 +61,10 @@ class Section:
 def requester_section(view: ApprovalView) -> Section:
     """Return the section on the requester: first what the kernel saw, last what the agent claims of itself."""
     process = view.process
-    remark = words.context.ITS_OWN_WORDS if view.self_opened else words.context.BY_LAUNCHER
+    remark = words.item.ITS_OWN_WORDS if view.self_opened else words.item.BY_LAUNCHER
     return Section(
-        name=words.context.WHO_ASKS,
-        remark=remark if process is None else words.context.BY_KERNEL,
+        name=words.item.WHO_ASKS,
+        remark=remark if process is None else words.item.BY_KERNEL,
         details=tuple(_who(view, process)),
     )
 
@@ -72,7 +72,7 @@ def requester_section(view: ApprovalView) -> Section:
 def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
     # Where no process is known the heading says so of all of it.
     is_own = view.self_opened and process is not None
-    own = (Piece(f"  {words.context.NOT_CHECKED}", "muted"),) if is_own else ()
+    own = (Piece(f"  {words.item.NOT_CHECKED}", "muted"),) if is_own else ()
     yield _own("agent", (*foreign_text(view.agent), *own))
     if process is not None:
         yield _own("process", process_chain(process))
@@ -85,7 +85,7 @@ def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
         yield _own("folder", foreign_text(folder))
     if process is not None and process.started_at is not None:
         yield _own("started", (Piece(clock_minutes(process.started_at)),))
-    yield _own("contained", (Piece(words.context.CONTAINMENT[view.containment]),))
+    yield _own("contained", (Piece(words.item.CONTAINED[view.containment]),))
     if reaches := _reaches(view):
         yield _own("reaches", reaches)
     yield from _asking(view)
@@ -99,19 +99,19 @@ def _reaches(view: ApprovalView) -> Line:
         return ()
     if view.reach.network == "hosts":
         first, *others = view.reach.hosts or ("",)
-        more = words.context.more_hosts(len(others))
+        more = words.item.more_hosts(len(others))
         return line(*foreign_text(first), Piece(more, "muted")) if first else line(more)
-    known = words.context.REACHES.get(view.reach.network)
+    known = words.item.REACHES.get(view.reach.network)
     return () if known is None else (Piece(known),)
 
 
 def _asking(view: ApprovalView) -> Iterator[Detail]:
     if view.times_asked > 1:
-        yield _own("asked", (Piece(words.context.times_asked(view.times_asked)),))
+        yield _own("asked", (Piece(words.item.times_asked(view.times_asked)),))
     if view.requester_gone:
-        yield _own("waits", (Piece(words.context.REQUESTER_GONE, "attn"),))
+        yield _own("waits", (Piece(words.item.REQUESTER_GONE, "attn"),))
     elif view.stopped_waiting_at is not None:
-        since = words.context.stopped_waiting(clock_minutes(view.stopped_waiting_at))
+        since = words.item.stopped_waiting(clock_minutes(view.stopped_waiting_at))
         yield _own("waits", (Piece(since, "attn"),))
 
 
@@ -138,8 +138,8 @@ def recent_runs_section(records: Iterable[RecordView], view: ApprovalView) -> Se
             last.pop(run, None)
             last[run] = each
     newest = sorted(last.values(), key=lambda each: each.seq, reverse=True)[:MAX_RUNS]
-    remark = words.context.NEWEST_FIRST if newest else words.context.NOTHING_BEFORE
-    return Section(name=words.context.RECENT_RUNS, remark=remark, details=tuple(map(_ran, newest)))
+    remark = words.item.SESSION_NEWEST_FIRST if newest else words.item.NOTHING_BEFORE
+    return Section(name=words.item.RECENT_RUNS, remark=remark, details=tuple(map(_ran, newest)))
 
 
 def _ran(record: RecordView) -> Detail:
@@ -164,19 +164,19 @@ def equal_calls_section(decided: Iterable[ApprovalView], view: ApprovalView) -> 
     rows: list[tuple[str, Role, Line]] = []
     if yes:
         took = median((e.decided_at or e.requested_at) - e.requested_at for e in yes)
-        rows.append(("✓", "ok", (Piece(words.context.approved(len(yes), age(took))),)))
+        rows.append(("✓", "ok", (Piece(words.item.approved(len(yes), age(took))),)))
     if no:
         reason = next((e.reason for e in no if e.reason), "")
         quoted = line(": ", '"', *foreign_text(reason), '"') if reason else ()
-        rows.append(("✗", "danger", (Piece(words.context.denied(len(no))), *quoted)))
+        rows.append(("✗", "danger", (Piece(words.item.denied(len(no))), *quoted)))
     others = Counter(e.state for e in equal if e.state in _OTHERS)
     for state, count in others.items():
-        rows.append((_OTHERS[state], "muted", (Piece(words.context.ended(count, state)),)))
-    remark = words.context.LAST_DECISIONS if rows else words.context.NO_EQUAL_CALLS
+        rows.append((_OTHERS[state], "muted", (Piece(words.item.ended(count, state)),)))
+    remark = words.item.LAST_DECISIONS if rows else words.item.NO_EQUAL_CALLS
     details = tuple(
         Detail(label=(Piece(glyph, role),), pieces=pieces) for glyph, role, pieces in rows
     )
-    return Section(name=words.context.EQUAL_CALLS, remark=remark, details=details)
+    return Section(name=words.item.EQUAL_CALLS, remark=remark, details=details)
 
 
 def rail_lines(sections: Sequence[Section], width: int, height: int) -> tuple[Line, ...]:
@@ -187,7 +187,7 @@ def rail_lines(sections: Sequence[Section], width: int, height: int) -> tuple[Li
         for detail in section.details:
             rows.extend(_detail(detail, width))
     if len(rows) > height > 0:
-        hidden = Piece(words.context.more_lines(len(rows) - height + 1), "muted")
+        hidden = Piece(words.item.more_lines(len(rows) - height + 1), "muted")
         rows = [*rows[: height - 1], justify((), (hidden, Piece(" ")), width)]
     return tuple(rows)
 

@@ -316,7 +316,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield from _rows("Contacted", (foreign_text(host) for host in view.hosts_asked), "record")
     yield from _rows("Previews", map(_read_by_post, view.preview.accepted_reads), "record")
     yield from _rows("Routed", (foreign_text(route, "attn") for route in view.routed), "record")
-    again = f"  {words.context.times_asked(view.times_asked)}" if view.times_asked > 1 else ""
+    again = f"  {words.item.times_asked(view.times_asked)}" if view.times_asked > 1 else ""
     asked = Piece(clock_seconds(view.requested_at))
     yield value("Asked", line(asked, Piece(again, "muted")), "record")
     if view.expires_at is not None:

@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 from textual.binding import Binding, BindingsMap
 
 from aileron_core.console_port.intents import Intent
-from aileron_tui.words.refusals import ONLY_ROW
+from aileron_tui.words.status import ONLY_ROW
 
 View = Literal["waiting", "activity", "audit", "library", "sessions", "accounts", "rules"]
 BlockedBy = Literal[

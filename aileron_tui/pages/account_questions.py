@@ -95,9 +95,9 @@ def _refused_enter(asking: Asking, *, is_empty: bool) -> bool:
     elif panel.too_early(model.key_at):
         why = "Too soon after the question appeared. Press enter again."
     elif is_empty and (panel.creates or not model.vault.keyring_opens):
-        why = words.refusals.did_nothing(enter, "no passphrase was typed")
+        why = words.status.did_nothing(enter, "no passphrase was typed")
     elif wait := panel.wait_left(asking.clock.monotonic()):
-        why = words.refusals.did_nothing(enter, words.vault.wait(ceil(wait)))
+        why = words.status.did_nothing(enter, words.vault.wait(ceil(wait)))
     if why:
         asking.refuse(why)
     return bool(why)
@@ -418,7 +418,7 @@ def _cannot_open(now: Situation) -> str:
     """The browser of another machine than the home's does not lead back to it; with a code it need not."""
     login = now.model.account_panel.login
     if login is None or login.state != "waiting":
-        return words.refusals.ONLY_ROW
+        return words.status.ONLY_ROW
     there = now.model.snapshot.elsewhere if not login.user_code else ""
     return f"the address has to be opened on {escape(there)}" if there else ""
 
@@ -435,7 +435,7 @@ LOGIN = Question(
     answers=(
         Answer(
             "login_enter", ("y",), "yes, store it", decides=True, footer_rank=0, needs="owner",
-            why_not=unless(lambda now: _login_is(now, "authorized"), words.refusals.ONLY_ROW),
+            why_not=unless(lambda now: _login_is(now, "authorized"), words.status.ONLY_ROW),
             intents=_finished,
         ),
         Answer(

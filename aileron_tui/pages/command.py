@@ -11,7 +11,7 @@ from aileron_tui.input.arming import Obstacle
 from aileron_tui.input.commands import AnyCommand, BlockedBy, Change
 from aileron_tui.state.situation import Situation
 
-_said = words.refusals
+_said = words.status
 _BLOCKS: Mapping[BlockedBy, str] = {
     "lost": _said.LOST,
     "storage": "the audit cannot be written",

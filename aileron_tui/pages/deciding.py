@@ -104,7 +104,7 @@ class Decisions:
         if self._pressed and obstacle == "drawn":
             key, now = self._model.registry.key_label(self._pressed), self._screen.situation
             command = self._model.registry.command(self._pressed)
-            said = words.refusals.again(words.refusals.CHANGED_MEANWHILE, key)
+            said = words.status.again(words.status.CHANGED_MEANWHILE, key)
             if now.blocked_by == "over":  # it says whose answer counted
                 said = refusal((command,), key, now)
             self._model.refuse(said, at)

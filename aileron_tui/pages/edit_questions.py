@@ -60,7 +60,7 @@ def _notice(now: Situation) -> str:
 
 def _blocked(now: Situation) -> str:
     if now.item is None or now.item.key != now.model.edit_form.key:
-        return words.refusals.NO_CALL
+        return words.status.NO_CALL
     return call_blocked(now, now.blocked_by) if now.blocked_by != "drawing" else ""
 
 

@@ -206,7 +206,7 @@ def _is_over(now: Situation) -> bool:
 def _choose(asking: Asking) -> None:
     key = asking.model.key_name
     if not asking.model.grant_panel.choose(int(key)):
-        asking.refuse(words.refusals.did_nothing(key, "that shape is not offered for this call"))
+        asking.refuse(words.status.did_nothing(key, "that shape is not offered for this call"))
 
 
 def _ask_values(asking: Asking) -> None:
@@ -216,7 +216,7 @@ def _ask_values(asking: Asking) -> None:
 
 def _take_values(asking: Asking) -> None:
     if problem := asking.model.grant_panel.set_values(asking.text):
-        asking.refuse(words.refusals.did_nothing("enter", problem))
+        asking.refuse(words.status.did_nothing("enter", problem))
     else:
         _back(asking)
 
@@ -253,10 +253,10 @@ GRANT = Question(
         ),
         _Key(
             "grant_next", ("j", "down"), "field", help="the next field", paired_with="grant_previous", moves=True,
-            at_end=words.refusals.LAST_ROW, footer_rank=6, do=lambda asking: asking.model.grant_panel.move(1),
+            at_end=words.status.LAST_ROW, footer_rank=6, do=lambda asking: asking.model.grant_panel.move(1),
         ),
         _Key(
-            "grant_previous", ("k", "up"), "field above", moves=True, at_end=words.refusals.FIRST_ROW,
+            "grant_previous", ("k", "up"), "field above", moves=True, at_end=words.status.FIRST_ROW,
             do=lambda asking: asking.model.grant_panel.move(-1),
         ),
         _Key("grant_shape", ("1", "2", "3"), "shape", help="choose a shape", do=_choose),

@@ -27,8 +27,7 @@ from aileron_tui.input.commands import AnyCommand, CommandRegistry
 from aileron_tui.pages.commands.accounts import ACCOUNTS, RULES
 from aileron_tui.pages.commands.deciding import DECIDING
 from aileron_tui.pages.commands.everywhere import EVERYWHERE, OVER_PAGES
-from aileron_tui.pages.commands.reading import READING
-from aileron_tui.pages.commands.rows import ITEM, ROWS
+from aileron_tui.pages.commands.rows import ITEM, READING, ROWS
 from aileron_tui.pages.questions import ALL
 
 COMMANDS: tuple[AnyCommand, ...] = (

@@ -126,7 +126,7 @@ DENY = Question(
             help="deny later calls like it too, for an hour, without asking; again: this call alone",
             label_now=lambda now: "this call alone" if now.model.deny_panel.stands else "",
             why_not=lambda now: (
-                words.refusals.BATCH_GRANTED if now.batch is not None else call_blocked(now, now.deny_blocked_by)
+                words.status.BATCH_GRANTED if now.batch is not None else call_blocked(now, now.deny_blocked_by)
             ),
         ),
         Answer(
@@ -170,7 +170,7 @@ COUNT = Question(
             "count_enter", ("enter",), "approve", help="approve so many calls of the batch", decides=True,
             footer_rank=0, intents=approved,
             why_not=unless(
-                lambda now: now.reason == str(len(now.calls)) and not now.unseen, words.refusals.TYPE_COUNT
+                lambda now: now.reason == str(len(now.calls)) and not now.unseen, words.status.TYPE_COUNT
             ),
         ),
     ),
@@ -224,7 +224,7 @@ STOP_RUN = Question(
     answers=(
         Answer(
             "stop_run_enter", ("enter",), "stop the run", decides=True, ends=True, footer_rank=0,
-            needs="core", why_not=unless(lambda now: now.running, words.refusals.NOT_RUNNING),
+            needs="core", why_not=unless(lambda now: now.running, words.status.NOT_RUNNING),
             intents=_stopped,
         ),
     ),
@@ -250,7 +250,7 @@ END = Question(
     answers=(
         Answer(
             "end_enter", ("enter",), "end the session", decides=True, ends=True, footer_rank=0,
-            needs="owner", why_not=unless(lambda now: now.session, words.refusals.NO_SESSION),
+            needs="owner", why_not=unless(lambda now: now.session, words.status.NO_SESSION),
             intents=lambda now: (
                 (EndSession(session_id=now.session.session_id),)
                 if now.session and _is_of_session(now) else ()
@@ -362,7 +362,7 @@ LINK = Question(
         ),
         Answer(
             "link_next", ("L", "down"), "next link", help="the next link in the document", footer_rank=1,
-            why_not=unless(lambda now: now.document_shown and now.model.links > 1, words.refusals.ONLY_ROW), do=_next_link,
+            why_not=unless(lambda now: now.document_shown and now.model.links > 1, words.status.ONLY_ROW), do=_next_link,
         ),
     ),
 )  # fmt: skip

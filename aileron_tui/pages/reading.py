@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from aileron_core.clock import Clock
 from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.tasks import type_and_places
 from aileron_tui import words
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout, lay_out
 from aileron_tui.draw.document import undrawable_blocks
 from aileron_tui.draw.header import reader_head
 from aileron_tui.draw.searching import Match, find_matches, marked_rows
 from aileron_tui.draw.text import Line, Piece, line, plain_text
-from aileron_tui.error_location import error_location
 from aileron_tui.pages.panes import DocumentPane
 from aileron_tui.pages.surface import Surface
 from aileron_tui.state.document_cache import DocumentCache
@@ -241,7 +241,7 @@ class DocumentReader:
     def report_undrawable(self, version: Version, error: Exception) -> None:
         """Note that the content *version* cannot be drawn, and why."""
         if self._model.mark_undrawable(version):
-            _log.error("an item could not be drawn: %s", error_location(error))
+            _log.error("an item could not be drawn: %s", type_and_places(error))
 
     # What is on screen, and since when
 

@@ -267,7 +267,7 @@ class WaitingPage(Page):
         """Of a batch what was not on screen is not approved, and of a large one the number is typed."""
         now, key = self.key_situation, self.model.registry.key_label(command)
         if now.batch is not None and now.unseen:
-            self._refuse(words.refusals.did_nothing(key, words.status.unread(now.unseen)))
+            self._refuse(words.status.did_nothing(key, words.status.unread(now.unseen)))
         elif len(now.calls) >= COUNTED_FROM:
             self.panel.ask("count", self.model.queue.selected or "")
         else:
@@ -276,7 +276,7 @@ class WaitingPage(Page):
     # Commands
 
     def leave_row(self, key: str) -> bool:
-        queue, said = self.model.queue, words.refusals
+        queue, said = self.model.queue, words.status
         if self.model.decided.active:
             return False
         if not queue.selected_matches:

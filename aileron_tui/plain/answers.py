@@ -193,7 +193,7 @@ class Answers:
                 self._say(grant_line(each, self._output.clock.now()))
             self._say(words.plain.about_grants(len(grants)))
         elif self._model.snapshot.attached:
-            self._say(words.refusals.did_nothing(words.plain.GRANTS, words.refusals.OWNERS))
+            self._say(words.status.did_nothing(words.plain.GRANTS, words.status.OWNERS))
         else:
             self._hand_over(EndGrant(grant_id=name))
         return True
@@ -206,7 +206,7 @@ class Answers:
         panel, before, intent = model.vault_panel, model.vault.state, None
         if wait := panel.wait_left(at):
             key = self._registry.key_label("unlock_vault")
-            self._say(words.refusals.did_nothing(key, words.vault.wait(ceil(wait))))
+            self._say(words.status.did_nothing(key, words.vault.wait(ceil(wait))))
             return
 
         def over() -> bool:

@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 
 from aileron_core.clock import Clock
+from aileron_core.tasks import type_and_places
 from aileron_tui import words
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import Line, line, plain_text
 from aileron_tui.draw.unbroken import sentence_lines, text_of, unbroken
-from aileron_tui.error_location import error_location
 from aileron_tui.items import Item
 from aileron_tui.pages.command import availability
 from aileron_tui.pages.device_questions import device_question, link_sentences
@@ -130,7 +130,7 @@ class Output:
             raise
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             if model.mark_undrawable(item.version):
-                _log.error("an item could not be drawn: %s", error_location(error))
+                _log.error("an item could not be drawn: %s", type_and_places(error))
             return
         if not is_fetching(item):
             model.has_marks, model.is_converted = pages.has_marks, pages.is_converted

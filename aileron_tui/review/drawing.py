@@ -13,6 +13,7 @@ from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView
 from aileron_core.devices import CONSOLE
 from aileron_core.devices.signed import Verdict
 from aileron_core.server.review_items import DrawnPart, Offer
+from aileron_core.tasks import type_and_places
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.context import requester_section
@@ -23,7 +24,6 @@ from aileron_tui.draw.header import approval_head, warnings
 from aileron_tui.draw.hidden_characters import findings_of
 from aileron_tui.draw.rows import call_summary, effect_word, requester, row_tag
 from aileron_tui.draw.text import Line, plain_text, wrap
-from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Item
 from aileron_tui.pages.command import availability, refusal, whose_answer
@@ -136,7 +136,7 @@ class PageDrawing:
         try:
             return {**row, **self._row(view, now)}
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may hide the other rows
-            _log.error("a row could not be drawn: %s", error_location(error))
+            _log.error("a row could not be drawn: %s", type_and_places(error))
             about: Json = [[words.status.UNDRAWABLE, "danger"]]
             return {**row, "about": about, "who": [], "tag": []}
 
@@ -196,7 +196,7 @@ class PageItem:
         try:
             blocks = self._draw()
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            _log.error("an item could not be drawn: %s", error_location(error))
+            _log.error("an item could not be drawn: %s", type_and_places(error))
             self._drawable, self._findings = False, ()
             self._shown: JsonObject = {"title": [], "who": [], "warnings": []}
             blocks = undrawable_blocks()

@@ -114,7 +114,7 @@ class HelpScreen(ModalScreen[None]):
         self._refused = (
             ""
             if known
-            else words.refusals.did_nothing(key_label(key), "this page only lists the keys")
+            else words.status.did_nothing(key_label(key), "this page only lists the keys")
         )
         self._draw_keys()
         return not known

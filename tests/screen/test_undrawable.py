@@ -40,7 +40,7 @@ def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
             play.press_alone(key)
         assert play.port.intents == []
     (message,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
-    assert message.startswith("an item could not be drawn: RuntimeError in ")
+    assert message.startswith("an item could not be drawn: RuntimeError at ")
     assert SECRET not in message
 
 

@@ -28,7 +28,7 @@ from aileron_tui.state.edit_form import EditForm
 from aileron_tui.state.situation import Situation
 
 _Key = Command[Situation, Page]
-_said = words.refusals
+_said = words.status
 _NO_DEVICE = words.devices.NOT_A_DEVICE
 
 

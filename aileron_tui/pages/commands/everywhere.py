@@ -74,7 +74,7 @@ NEXT_SCENE = _Key(
     "next_scene", ("S",), "next scene", VIEWS, "go to the next scene, or skip this one", footer_rank=31,
     needs="core",
     why_not=unless(
-        lambda now: now.model.guide is not None and now.model.guide.has_next, words.refusals.ONLY_ROW
+        lambda now: now.model.guide is not None and now.model.guide.has_next, words.status.ONLY_ROW
     ),
     do=_request("next_scene"),
 )  # fmt: skip

@@ -298,8 +298,8 @@ def _consequence(item: SessionView) -> list[Line]:
 def _held(item: SessionView) -> Line:
     """Return whether something contains it, in the words of its consequence."""
     if item.containment == "none":
-        return (Piece(f"▲ {words.context.CONTAINMENT['none']}", "attn"),)
-    return (Piece(words.context.CONTAINMENT[item.containment], "strong"),)
+        return (Piece(f"▲ {words.item.CONTAINED['none']}", "attn"),)
+    return (Piece(words.item.CONTAINED[item.containment], "strong"),)
 
 
 def _count(number: int) -> Line:
