@@ -21,8 +21,14 @@ from aileron_core.launch.doctor.agents import (
     running_agents,
     uncontained_sessions,
 )
-from aileron_core.launch.doctor.machine import check_git, check_machine, check_terminal
-from aileron_core.launch.doctor.ownership import check_code, check_hard_links, check_home
+from aileron_core.launch.doctor.machine import (
+    check_code,
+    check_git,
+    check_hard_links,
+    check_home,
+    check_machine,
+    check_terminal,
+)
 from aileron_core.launch.launcher import check_launch
 from aileron_core.launch.model_traffic import bypass_warnings, predict_traffic
 from aileron_core.launch.named_programs import missing_checks_digest, missing_sentences

@@ -96,7 +96,7 @@ class _Drawing:
 
     @functools.cached_property
     def _page(self) -> ReviewDrawing:
-        from aileron_tui.review.drawing import PageDrawing
+        from aileron_tui.review import PageDrawing
 
         return PageDrawing(self._clock, self)
 

@@ -19,7 +19,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.sockets import bind_tcp
-from aileron_tui.review.drawing import PageDrawing, PageItem
+from aileron_tui.review import PageDrawing, PageItem
 from tests.support.attacks import harmless
 from tests.support.core_harness import Core
 

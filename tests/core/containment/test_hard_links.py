@@ -15,7 +15,7 @@ from aileron_core.containment.hard_links import (
     own_folders,
 )
 from aileron_core.errors import Forbidden
-from aileron_core.launch.doctor.ownership import check_hard_links
+from aileron_core.launch.doctor.machine import check_hard_links
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
 

@@ -13,8 +13,7 @@ import pytest
 from aileron_core.home.layout import Home
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.doctor.agents import AgentReport, inspect_agent, running_agents
-from aileron_core.launch.doctor.machine import check_git, check_terminal
-from aileron_core.launch.doctor.ownership import check_code, check_home
+from aileron_core.launch.doctor.machine import check_code, check_git, check_home, check_terminal
 from tests.support.ordinary import ordinary_folder
 
 CODEX = AGENTS["codex"]

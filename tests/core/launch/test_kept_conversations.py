@@ -14,10 +14,15 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import AileronError, NotFound
-from aileron_core.launch import kept_conversations as kept_conversations_module
-from aileron_core.launch.agent_state import export_conversation, kept_conversations, make_state
+from aileron_core.launch import agent_state
+from aileron_core.launch.agent_state import (
+    KeptConversations,
+    database_folder,
+    export_conversation,
+    kept_conversations,
+    make_state,
+)
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.kept_conversations import KeptConversations, database_folder
 from tests.support.variants import variants
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
@@ -282,11 +287,11 @@ def test_a_file_that_keeps_its_reader_busy_or_is_too_large_does_not_keep_the_lau
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
         "INSERT INTO slow SELECT 0 FROM n"
     )
-    monkeypatch.setattr(kept_conversations_module, "_SECONDS", 1.0)
+    monkeypatch.setattr(agent_state, "_SECONDS", 1.0)
     with place.launch() as database:
         database.executescript(endless)
     assert "took longer than 1 s" in place.said[-1]
-    monkeypatch.setattr(kept_conversations_module, "_MAX_BYTES", 100)
+    monkeypatch.setattr(agent_state, "_MAX_BYTES", 100)
     with place.launch() as database:
         write_turn(database, "goose", "20260101_3", "zither")
     monkeypatch.undo()

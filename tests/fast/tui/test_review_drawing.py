@@ -15,7 +15,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.server.review_items import SentItem
 from aileron_tui.draw.text import ROLES
 from aileron_tui.pages.command import availability
-from aileron_tui.review.drawing import PageDrawing
+from aileron_tui.review import PageDrawing
 from aileron_tui.state.situation import Situation
 from tests.screen.hostile_views import hostile_snapshot
 from tests.support.attacks import ATTACKS, LONG, Attack, harmless
