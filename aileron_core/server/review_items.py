@@ -3,13 +3,13 @@
 How a call is drawn is handed in (`ReviewDrawing`): the core draws nothing.
 """
 
-import json
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 from aileron_core.canonical import Json, JsonObject, sha256_hex
+from aileron_core.console_port.codec import to_bytes
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.devices.signed import Decision, Verdict
 from aileron_core.errors import Conflict, InvalidRequest
@@ -70,10 +70,6 @@ class ReviewDrawing(Protocol):
     def item(self, view: ApprovalView) -> DrawnItem: ...
 
 
-def as_json(content: JsonObject) -> bytes:
-    return json.dumps(content, separators=(",", ":")).encode("ascii")
-
-
 @dataclass(slots=True, kw_only=True)
 class SentItem:
     """The item that a device was sent last; what it answers is about this one."""
@@ -104,12 +100,12 @@ class SentItem:
         """Draw *view*; *more*: further members of the item. It may take a second: not for a loop."""
         drawn = drawing.item(view)
         first, *rest = drawn.parts
-        parts = [as_json({"blocks": each.blocks}) for each in rest]
+        parts = [to_bytes({"blocks": each.blocks}) for each in rest]
         offers = {
             verdict: drawn.offer(verdict, 0, paused=paused, writable=writable)
             for verdict in _VERDICTS
         }
-        body = as_json(
+        body = to_bytes(
             {
                 **drawn.shown,
                 "id": view.approval_id,

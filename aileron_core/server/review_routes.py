@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.canonical import JsonObject, in_utf8, sha256_hex
+from aileron_core.console_port.codec import to_bytes
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, PauseChanged
 from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.devices import Hand
@@ -31,7 +32,7 @@ from aileron_core.ids import APPROVAL_ID
 from aileron_core.runs import LiveRun
 from aileron_core.server.auth import REVIEW_API, drop_connection, hold_connection
 from aileron_core.server.request_parsing import app_of, json_object, watch_disconnect
-from aileron_core.server.review_items import ReviewDrawing, SentItem, as_json
+from aileron_core.server.review_items import ReviewDrawing, SentItem
 from aileron_core.server.route_spec import RouteSpec
 
 _WAIT_SECONDS: Final = 20.0
@@ -269,11 +270,11 @@ async def _lines(request: Request, device: Device, drawing: ReviewDrawing) -> As
                     drawn = await _list(app, drawing)
                     if device.ended.is_set():
                         return
-                    yield as_json({"list": drawn}) + b"\n"
+                    yield to_bytes({"list": drawn}) + b"\n"
                     await tasks.any_set(*ends, seconds=_BETWEEN_LISTS)
                 elif not await tasks.any_set(changed, *ends, seconds=_BEAT_SECONDS):
                     beat += 1
-                    yield as_json({"beat": beat}) + b"\n"
+                    yield to_bytes({"beat": beat}) + b"\n"
     finally:
         unsubscribe()
         device.streams -= 1

@@ -15,7 +15,7 @@ from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, listed_bytes
 from aileron_tui.cli.accepted import home_catalog, remove_file, stored_bindings
-from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
+from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, kilobytes
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
 _STATES = {"ready": "", "held_back": "not accepted", "error": "error"}
@@ -97,21 +97,17 @@ def _size(items: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 
 def _tools_line(offered: dict[str, int], later: dict[str, int]) -> str:
-    line = f"Agents get {offered['count']} tools ({_kilobytes(offered['bytes'])})."
+    line = f"Agents get {offered['count']} tools ({kilobytes(offered['bytes'])})."
     if later == offered:
         return line
-    return f"{line} Once all are accepted: {later['count']} tools ({_kilobytes(later['bytes'])})."
-
-
-def _kilobytes(size: int) -> str:
-    return f"{size / 1000:,.1f} kB"
+    return f"{line} Once all are accepted: {later['count']} tools ({kilobytes(later['bytes'])})."
 
 
 def _print(context: CommandContext, entry: CatalogEntry, item: dict[str, Any]) -> None:
     action = entry.action
     name = escape(action.name if action else entry.file)
     kind = "" if action is None else "needs approval" if action.gated else "runs at once"
-    size = _kilobytes(item["tool_bytes"]) if action else ""
+    size = kilobytes(item["tool_bytes"]) if action else ""
     state, mark = _STATES[entry.state], _MARKS[entry.state]
     if entry.state == "ready" and action is not None and cannot_run(action):
         state, mark = "cannot run", _MARKS["error"]

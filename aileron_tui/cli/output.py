@@ -77,6 +77,10 @@ def say_connector(context: CommandContext, words: str, connector: Mapping[str, A
     context.say(f"    reaches {escape(', '.join(connector['hosts']) or 'no host')}")
 
 
+def kilobytes(size: int) -> str:
+    return f"{size / 1000:,.1f} kB"
+
+
 def own_program() -> str:
     """Return what a person types to run this `aileron`: a path, where its name leads to none or another."""
     program = Path(sys.executable).with_name("aileron")

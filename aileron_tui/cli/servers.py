@@ -40,7 +40,14 @@ from aileron_core.text import escape
 from aileron_core.vault.secret import Secret
 from aileron_mcp.translate import action_tool, listed_bytes
 from aileron_tui.cli.accepted import load_acceptances, remove_file
-from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, report_error
+from aileron_tui.cli.output import (
+    EXIT,
+    CliError,
+    CommandContext,
+    did_you_mean,
+    kilobytes,
+    report_error,
+)
 from aileron_tui.cli.vault import ask_unseen, has_terminal
 from aileron_tui.draw.acceptance import change_line
 from aileron_tui.draw.text import plain_text
@@ -264,7 +271,7 @@ def say_server(context: CommandContext, server: HomeServer) -> None:
             context.say(f"    {label:<10}{escape(text)}")
     width = max((len(each["tool"] or each["name"]) for each in body["tools"]), default=0)
     for each in body["tools"]:
-        size = _kilobytes(each["bytes"]) if each["tool"] else ""
+        size = kilobytes(each["bytes"]) if each["tool"] else ""
         preview = f"  previewed by {escape(each['preview'])}" if each["preview"] else ""
         line = f"    {each['word']:<5}{escape(each['tool'] or each['name']):<{width}}{size:>9}{preview}"
         context.say(line.rstrip())
@@ -280,11 +287,7 @@ def _say_title(context: CommandContext, server: HomeServer) -> None:
 def _cost(body: Mapping[str, Any]) -> str:
     count = sum(each["tool"] is not None for each in body["tools"])
     noun = "tool" if count == 1 else "tools"
-    return f"    Agents get {count} {noun} of it ({_kilobytes(body['tool_bytes'])})."
-
-
-def _kilobytes(size: int) -> str:
-    return f"{size / 1000:,.1f} kB"
+    return f"    Agents get {count} {noun} of it ({kilobytes(body['tool_bytes'])})."
 
 
 def list_servers(context: CommandContext) -> int:

@@ -33,10 +33,7 @@ from aileron_core.connectors.builtin.worker.upper_changes import (
     printable,
     take_content,
 )
-from aileron_core.containment.safe_paths import remove_tree
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+from aileron_core.containment.safe_paths import READ_FILE, READ_FOLDER, remove_tree
 
 Keep = Callable[[Change, int, str], None]
 
@@ -69,7 +66,7 @@ class Commit:
         self._keep = keep or _keep_nothing
         self._since = since
         self._uppers = {
-            number: os.open(f"{number}/up", _FOLDER, dir_fd=upper)
+            number: os.open(f"{number}/up", READ_FOLDER, dir_fd=upper)
             for number in {each.layer for each in changes if stat.S_ISREG(each.mode)}
         }
         self._changes = changes
@@ -151,7 +148,7 @@ class Commit:
         """
         try:
             root = self._layers[change.layer].handle
-            above = open_beneath(root, change.path.parent, _FOLDER)
+            above = open_beneath(root, change.path.parent, READ_FOLDER)
         except OSError:
             raise Conflict(self._shown(change)) from None
         if change.above is not None and os.fstat(above).st_ino != change.above:
@@ -237,7 +234,7 @@ class Commit:
         while waiting:
             here = waiting.pop()
             try:
-                folder = open_beneath(above, PurePosixPath(aside) / here, _FOLDER)
+                folder = open_beneath(above, PurePosixPath(aside) / here, READ_FOLDER)
             except OSError:
                 raise Conflict(self._shown(change)) from None
             try:
@@ -292,7 +289,7 @@ class Commit:
             return
         upper = self._uppers[change.layer]
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        source = open_beneath(upper, change.path, _FILE)
+        source = open_beneath(upper, change.path, READ_FILE)
         with (
             os.fdopen(source, "rb", buffering=0) as reader,
             os.fdopen(os.open(name, flags, 0o600, dir_fd=above), "wb", buffering=0) as writer,
@@ -306,7 +303,7 @@ class Commit:
 
 def _has_content(folder: int, name: str, sha256: str | None) -> bool:
     try:
-        handle = os.open(name, _FILE, dir_fd=folder)
+        handle = os.open(name, READ_FILE, dir_fd=folder)
     except OSError:
         return False
     return take_content(PurePosixPath(name), handle).sha256 == sha256
@@ -333,7 +330,7 @@ class Before:
     @property
     def root(self) -> int:
         """Return a descriptor of the folder that takes the place of *upper* in the commit that takes it back."""
-        return os.open(UNDO, _FOLDER, dir_fd=self.upper)
+        return os.open(UNDO, READ_FOLDER, dir_fd=self.upper)
 
     def keep(self, change: Change, above: int, name: str) -> None:
         """Copy the entry *name* of the open folder *above*, which is what *change* replaces.
@@ -353,7 +350,7 @@ class Before:
         copy = Path(f"/proc/self/fd/{self.upper}/{UNDO}/{change.layer}/up/{change.path}")
         try:
             copy.parent.mkdir(parents=True, exist_ok=True)
-            source = os.open(name, _FILE, dir_fd=above)
+            source = os.open(name, READ_FILE, dir_fd=above)
             with (
                 os.fdopen(source, "rb", buffering=0) as reader,
                 copy.open("xb", buffering=0) as writer,
@@ -401,7 +398,7 @@ def _now(
     layers: Sequence[Layer], change: Change, *, kind: Kind, mode: int, within: bool = False
 ) -> Change:
     """Return the reverse of a *change* whose result is there now."""
-    above = open_beneath(layers[change.layer].handle, change.path.parent, _FOLDER)
+    above = open_beneath(layers[change.layer].handle, change.path.parent, READ_FOLDER)
     try:
         status = os.stat(change.path.name, dir_fd=above, follow_symlinks=False)
         return Change(
@@ -427,7 +424,7 @@ def _back(
     assert change.was is not None
     inode = None
     if not any((change.layer, each) in deleted for each in change.path.parents):
-        above = open_beneath(layers[change.layer].handle, change.path.parent, _FOLDER)
+        above = open_beneath(layers[change.layer].handle, change.path.parent, READ_FOLDER)
         inode = os.fstat(above).st_ino
         os.close(above)
     return Change(

@@ -20,10 +20,8 @@ from typing import Any
 
 from aileron_core.connectors.builtin.worker.upper_changes import open_beneath, take_content
 from aileron_core.containment.linux_syscalls import openat2
-from aileron_core.containment.safe_paths import remove_tree
+from aileron_core.containment.safe_paths import READ_FILE, READ_FOLDER, remove_tree
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PATH = getattr(os, "O_PATH", 0) | os.O_CLOEXEC
 _AT_FDCWD = -100
 _NO_LINKS = 0x02 | 0x04
@@ -77,7 +75,7 @@ class Journal:
     def done(self, roots: Mapping[str, int]) -> None:
         """Note that all is done, once the disk has it."""
         for each in roots.values():
-            folder = open_beneath(each, PurePosixPath(), _FOLDER)
+            folder = open_beneath(each, PurePosixPath(), READ_FOLDER)
             ctypes.CDLL(None).syncfs(folder)
             os.close(folder)
         os.lseek(self._handle, 0, os.SEEK_END)
@@ -149,7 +147,7 @@ def _each(
     left: list[str] = []
     for step in steps:
         try:
-            above = open_beneath(roots[step.root], PurePosixPath(step.above), _FOLDER)
+            above = open_beneath(roots[step.root], PurePosixPath(step.above), READ_FOLDER)
         except OSError:
             if step.above_inode is not None:
                 left.append(step.path)
@@ -202,7 +200,7 @@ def _take_back(step: Step, above: int) -> bool:
 
 def _finish(step: Step, above: int) -> bool:
     if stat.S_ISDIR(step.mode):
-        handle = os.open(step.name, _FOLDER, dir_fd=above)
+        handle = os.open(step.name, READ_FOLDER, dir_fd=above)
         try:
             if step.was in (None, os.fstat(handle).st_ino):
                 os.fchmod(handle, stat.S_IMODE(step.mode))
@@ -228,7 +226,8 @@ def _is_made(step: Step, folder: int, name: str) -> bool:
         is_link = stat.S_ISLNK(step.mode) and stat.S_ISLNK(status.st_mode)
         return is_link and os.readlink(name, dir_fd=folder) == step.target
     return (
-        take_content(PurePosixPath(name), os.open(name, _FILE, dir_fd=folder)).sha256 == step.sha256
+        take_content(PurePosixPath(name), os.open(name, READ_FILE, dir_fd=folder)).sha256
+        == step.sha256
     )
 
 

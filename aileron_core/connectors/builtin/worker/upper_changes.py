@@ -18,6 +18,7 @@ from aileron_core.connectors.builtin.worker.file_content import (
 from aileron_core.connectors.builtin.worker.overlays import Layer
 from aileron_core.connectors.builtin.worker.text_diff import MAX_DIFFED
 from aileron_core.containment.linux_syscalls import openat2
+from aileron_core.containment.safe_paths import READ_FILE, READ_FOLDER
 
 _OPAQUE = "user.overlay.opaque"
 MAX_READ = 1 << 30
@@ -28,8 +29,6 @@ MAX_PATHS = 5000
 """In all folders, also those that are not shown."""
 _BENEATH = 0x01 | 0x02 | 0x04 | 0x08
 """RESOLVE_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS and _BENEATH of linux/openat2.h."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
 Kind = Literal["made", "changed", "deleted", "mode", "link"]
@@ -109,7 +108,7 @@ class UpperReader:
         self._number = number
         self._root = layer.handle
         self._is_own = layer.purpose == "own"
-        self._upper = os.open(f"{number}/up", _FOLDER, dir_fd=upper)
+        self._upper = os.open(f"{number}/up", READ_FOLDER, dir_fd=upper)
 
     def changes(self) -> Iterator[Change]:
         """Yield them, folders before what is in them.
@@ -126,7 +125,7 @@ class UpperReader:
     def _lower_folder(self, path: PurePosixPath) -> _Folder | None:
         """Return the folder *path* below, None if there is none."""
         try:
-            handle = open_beneath(self._root, path, _FOLDER)
+            handle = open_beneath(self._root, path, READ_FOLDER)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
@@ -137,7 +136,7 @@ class UpperReader:
 
     def _lower(self, path: PurePosixPath) -> os.stat_result | None:
         try:
-            above = open_beneath(self._root, path.parent, _FOLDER)
+            above = open_beneath(self._root, path.parent, READ_FOLDER)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
@@ -199,7 +198,7 @@ class UpperReader:
                 layer=self._number, path=path, kind="mode", mode=status.st_mode, was=identity(there)
             )
         _let_in(upper, path.name)
-        handle = os.open(path.name, _FOLDER, dir_fd=upper)
+        handle = os.open(path.name, READ_FOLDER, dir_fd=upper)
         try:
             lower = self._lower_folder(path) if there is not None else None
             yield from self._folder(path, handle, lower)
@@ -218,7 +217,7 @@ class UpperReader:
             target = os.readlink(path.name, dir_fd=upper)
         else:
             _let_in(upper, path.name)
-            handle = os.open(path.name, _FILE, dir_fd=upper)
+            handle = os.open(path.name, READ_FILE, dir_fd=upper)
             after = self._read(path, handle)
         was, before, link_before = self._content(path, there)
         if (
@@ -256,12 +255,12 @@ class UpperReader:
         if there is None:
             return None, None, None
         if stat.S_ISREG(there.st_mode) and there.st_size <= _MAX_BEFORE:
-            handle = open_beneath(self._root, path, _FILE)
+            handle = open_beneath(self._root, path, READ_FILE)
             status = os.fstat(handle)
             return identity(status), self._read(path, handle), None
         link = None
         if stat.S_ISLNK(there.st_mode):
-            above = open_beneath(self._root, path.parent, _FOLDER)
+            above = open_beneath(self._root, path.parent, READ_FOLDER)
             try:
                 link = os.readlink(path.name, dir_fd=above)
             finally:
