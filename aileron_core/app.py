@@ -24,10 +24,9 @@ from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
 from aileron_core.console.device_service import LINK_KEY, DeviceService
-from aileron_core.console.grants import GrantCommands
+from aileron_core.console.grants import GrantCommands, PastAnswers
 from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.history_reader import HistoryReader
-from aileron_core.console.past_answers import PastAnswers
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords, StorageMonitor
 from aileron_core.console.service import ConsoleService

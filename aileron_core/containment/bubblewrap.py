@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aileron_core.containment.mounts import Mount, mount_arguments
 from aileron_core.containment.programs import own_code_folders
-from aileron_core.containment.protected_names import PROTECTED_NAMES
+from aileron_core.containment.safe_paths import PROTECTED_NAMES
 
 SANDBOX_DIR = "/run/aileron"
 SANDBOX_SOCKET = f"{SANDBOX_DIR}/session/s.sock"

@@ -15,7 +15,7 @@ from typing import Literal
 from aileron_core.containment.git.repository import scan_project
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import SYSTEM_FOLDERS, own_code_folders
-from aileron_core.containment.protected_names import PROTECTED_NAMES
+from aileron_core.containment.safe_paths import PROTECTED_NAMES
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.settings import LaunchPaths
 

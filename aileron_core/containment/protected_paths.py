@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from aileron_core.containment.protected_names import PROTECTED_NAMES
 from aileron_core.containment.safe_paths import (
+    PROTECTED_NAMES,
     open_folder,
     open_folder_beneath,
     restore_owner_rights,

@@ -3,7 +3,7 @@
 A path that was checked may name something else by the time it is opened. So the folder is opened
 once and everything below it is reached from that descriptor with `openat2`, which refuses any link
 on the way. On a kernel without that call the path is walked one folder at a time, each opened with
-O_NOFOLLOW.
+O_NOFOLLOW. It needs the standard library alone, and runs in sandboxes too.
 """
 
 import contextlib
@@ -236,3 +236,17 @@ def _entries(folder: int) -> Iterator[tuple[str, bool]]:
     with os.scandir(folder) as entries:
         names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     yield from names
+
+
+PROTECTED_NAMES = (
+    "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini", ".pi",
+    "opencode.json", "opencode.jsonc", ".opencode", ".envrc", ".vscode", ".idea",
+    # Agents, editors, shells and other version control: what runs when a person opens or enters the
+    # folder and is asked nothing, or was asked once for another content.
+    ".cursor", ".windsurf", ".kiro", ".continue", ".roo", ".amazonq", ".qwen", ".aider.conf.yml",
+    "crush.json", ".crush.json", ".zed", ".fleet", ".helix", ".devcontainer", ".devcontainer.json",
+    ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el",
+    ".Rprofile", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise",
+    ".tool-versions", ".hg", ".jj",
+)  # fmt: skip
+"""Names in a project through which an agent reaches the person's own tools."""

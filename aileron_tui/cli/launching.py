@@ -40,8 +40,8 @@ from aileron_tui.cli.accepted import (
 )
 from aileron_tui.cli.dry_run import show_dry_run
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
+from aileron_tui.draw.blocks import blocks_page, text_of
 from aileron_tui.draw.file_page import settings_blocks
-from aileron_tui.draw.unbroken import blocks_page, text_of
 
 _AGAIN_SECONDS = 1.0
 _MAX_LINE = 4096

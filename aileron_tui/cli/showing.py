@@ -20,7 +20,7 @@ from aileron_core.library.view import LibraryState, library_items
 from aileron_core.storage.open import open_reader
 from aileron_tui.cli.accepted import home_catalog, load_acceptances
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
-from aileron_tui.draw.unbroken import text_of
+from aileron_tui.draw.blocks import text_of
 from aileron_tui.state.printed_pages import row_page
 from aileron_tui.state.tables.library import LibraryTable
 

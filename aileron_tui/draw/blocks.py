@@ -2,9 +2,13 @@
 
 The columns: label from 1, the gutter where no foreign text can reach it, the value
 to the last column but two. The read track in the last column is the widget's.
+
+For what is printed and not painted (`console --plain`, and commands that show a file), no terminal breaks a line:
+text from outside never begins one, where it could imitate a question or an answer of ours.
 """
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
@@ -354,3 +358,57 @@ def _own_line(block: Block, bar: Piece, width: int, gutter: int, room: int) -> L
     if block.label_from == "outside":
         return (Piece(" " * gutter), bar, Piece(" "), *truncate(block.label, room))
     return (Piece(" "), *truncate(block.label, width - 3))
+
+
+_OWN_COLUMNS = GUTTER + 4
+_NARROWEST = 6
+"""Into how many parts the columns for outside text are divided at most, of which it gets one."""
+
+Page = tuple[Line, ...]
+
+
+def unbroken(make: Callable[[int], Page], columns: int) -> Page:
+    """Return the lines of *make* for a width at which even wide letters stay within *columns*.
+
+    Terminals differ in how wide they draw a letter; a line that they break would let the rest of it
+    begin the next one.
+    """
+    made = make(columns)
+    for parts in range(2, _NARROWEST + 1):
+        if all(_widest(each) <= columns for each in made):
+            break
+        made = make(_OWN_COLUMNS + (columns - _OWN_COLUMNS) // parts)
+    return made
+
+
+def _widest(pieces: Line) -> int:
+    """Return how many cells *pieces* may take: two for each letter that is not ASCII.
+
+    A mark that combines with the letter before it takes none anywhere.
+    """
+    return sum(
+        (2 if piece.foreign and not piece.text.isascii() else 1)
+        * sum(unicodedata.category(char) not in ("Mn", "Me") for char in piece.text)
+        for piece in pieces
+    )
+
+
+def blocks_page(blocks: Sequence[Block], columns: int) -> Page:
+    return unbroken(lambda width: lay_out(blocks, width, GUTTER).lines, columns)
+
+
+def sentence_lines(pieces: Line, columns: int) -> Page:
+    """Return a sentence of the console, which may quote outside text, in lines; continuation lines are indented."""
+
+    def make(width: int) -> Page:
+        rows = wrap(pieces, width - 3)  # the indent, and one to spare
+        return tuple(
+            each.pieces if row == 0 else line("  ", *each.pieces) for row, each in enumerate(rows)
+        )
+
+    return unbroken(make, columns)
+
+
+def text_of(pieces: Line) -> str:
+    """Return the line as it is written, without blanks at its end."""
+    return plain_text(pieces).rstrip(" ")

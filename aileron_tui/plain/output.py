@@ -7,9 +7,9 @@ from aileron_core.clock import Clock
 from aileron_core.tasks import type_and_places
 from aileron_tui import words
 from aileron_tui.draw.bars import startup_warnings
+from aileron_tui.draw.blocks import sentence_lines, text_of, unbroken
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import Line, line, plain_text
-from aileron_tui.draw.unbroken import sentence_lines, text_of, unbroken
 from aileron_tui.items import Item
 from aileron_tui.pages.command import availability
 from aileron_tui.pages.device_questions import device_question, link_sentences

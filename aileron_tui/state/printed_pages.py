@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from aileron_tui.draw.blocks import GUTTER
+from aileron_tui.draw.blocks import GUTTER, Page, unbroken
 from aileron_tui.draw.header import item_head
-from aileron_tui.draw.unbroken import Page, unbroken
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Item
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from aileron_core.containment.git.record import OBJECT_ID_PATTERN
 from aileron_core.containment.git.refs import PRESERVED_REFS
 from aileron_core.containment.git.session_repository import IndexEntry, SessionRepository, peeled
-from aileron_core.containment.protected_names import PROTECTED_NAMES
+from aileron_core.containment.safe_paths import PROTECTED_NAMES
 from aileron_core.text import escape
 
 _RAW = re.compile(rb"\n?:+(?:[0-7]{6} )+([0-7]{6}) (?:[0-9a-f]+ )+([0-9a-f]+) [A-Z]+")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import ApprovalView
+from aileron_tui.draw.blocks import sentence_lines, text_of
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain_text
-from aileron_tui.draw.unbroken import sentence_lines, text_of
 from aileron_tui.items import Item
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import DocumentCache

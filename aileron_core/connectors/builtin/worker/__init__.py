@@ -10,7 +10,6 @@ NEEDED = (
     "aileron_core.connectors.builtin",
     "aileron_core.containment",
     "aileron_core.containment.linux_syscalls",
-    "aileron_core.containment.protected_names",
     "aileron_core.containment.safe_paths",
     "aileron_core.path_patterns",
 )

@@ -44,7 +44,7 @@ from aileron_core.connectors.builtin.worker.upper_changes import (
 )
 from aileron_core.connectors.builtin.worker.wanted import Attendant, listen, said
 from aileron_core.containment.linux_syscalls import openat2
-from aileron_core.containment.protected_names import PROTECTED_NAMES
+from aileron_core.containment.safe_paths import PROTECTED_NAMES
 
 MAX_SHOWN = 200
 """Paths that a person is shown."""

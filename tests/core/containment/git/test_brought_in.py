@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from git_bench import Bench, armed
 
-from aileron_core.containment.protected_names import PROTECTED_NAMES
+from aileron_core.containment.safe_paths import PROTECTED_NAMES
 
 REPOSITORY = (
     "mkdir -p {0}/objects {0}/refs; touch {0}/objects/x {0}/refs/x; echo 'ref: refs/heads/main' > {0}/HEAD;"
