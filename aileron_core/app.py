@@ -804,7 +804,7 @@ def _file_sets(
 
 
 @asynccontextmanager
-async def open_vault(home: Home, clock: Clock | None = None) -> AsyncGenerator[VaultService]:
+async def open_vault(home: Home) -> AsyncGenerator[VaultService]:
     """Own *home* for a command that changes its vault, on record; nothing runs meanwhile.
 
     Raises:
@@ -812,7 +812,7 @@ async def open_vault(home: Home, clock: Clock | None = None) -> AsyncGenerator[V
         StorageUnavailable: the database cannot be written.
     """
     home.prepare()
-    clock = clock or SystemClock()
+    clock = SystemClock()
     async with AsyncExitStack() as closing:
         database, contradiction = await _take(home, closing)
         records = ConsoleRecords(database, clock)

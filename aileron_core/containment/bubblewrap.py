@@ -63,13 +63,12 @@ class SandboxSpec:
     """How the project's repositories are mounted; None leaves its own read-only."""
 
 
-def sandbox_environment(environ: Mapping[str, str], extra_names: Iterable[str]) -> dict[str, str]:
-    """Return the part of the person's environment that the agent gets: an allow-list, extended by *extra_names*."""
-    wanted = _PASSED_VARIABLES.union(extra_names)
+def sandbox_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of the person's environment that the agent gets: an allow-list."""
     return {
         name: value
         for name, value in environ.items()
-        if (name in wanted or name.startswith("LC_")) and not name.startswith("AILERON_")
+        if (name in _PASSED_VARIABLES or name.startswith("LC_")) and not name.startswith("AILERON_")
     }
 
 

@@ -190,7 +190,7 @@ def agent_environment(
         known = {**parse_env_file(_text(nearest)), **known}
     given = {
         **carried_variables(agent, known, has),
-        **sandbox_environment(env, ()),
+        **sandbox_environment(env),
         **chosen,
         **asked,
     }

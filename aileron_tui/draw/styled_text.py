@@ -135,12 +135,10 @@ class _Stretch:
     href: str
 
 
-def draw_styled(
-    texts: Sequence[StyledText], role: Role, *, unfold: bool = False
-) -> tuple[Line, Rendered]:
+def draw_styled(texts: Sequence[StyledText], role: Role) -> tuple[Line, Rendered]:
     """Return *texts* as one drawn line, and what was found in it."""
     text = "".join(each.text for each in texts if not each.ours)
-    rendered = inline(text, unfold=unfold)
+    rendered = inline(text)
     stretches: list[_Stretch] = []
     signs: list[tuple[int, Piece]] = []
     at = 0

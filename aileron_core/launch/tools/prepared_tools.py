@@ -57,7 +57,7 @@ def prepare_tools(
         *cache_mounts(aileron_home, home, project),
     )
     refuse_nested(mounts, project)
-    given = {**sandbox_environment(env, ()), **tools.env, **of_project, **CACHE_ENVIRONMENT}
+    given = {**sandbox_environment(env), **tools.env, **of_project, **CACHE_ENVIRONMENT}
     if own_network:
         given = {name: value for name, value in given.items() if name not in PROXY_VARIABLES}
     search = os.pathsep.join(dict.fromkeys((*tools.path, *SYSTEM_PATH)))
