@@ -53,7 +53,7 @@ def room(name: str) -> str:
     """Return the room of a module: `runs` for `aileron_core.runs.gate`."""
     package, _, rest = name.partition(".")
     head = rest.partition(".")[0]
-    folder = head and (ROOT / package / head).is_dir()
+    folder = head and not (ROOT / package / f"{head}.py").is_file()
     if package == "aileron_mcp":
         return package
     return f"{package}/{head}" if folder else f"{package}/*.py"
