@@ -29,8 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aileron_core.clock import SystemClock
 from aileron_core.releases.archive import write_archive
-from aileron_core.releases.downloads import Downloads
-from aileron_core.releases.github import GitHub, GitHubSource
+from aileron_core.releases.github import Downloads, GitHub, GitHubSource
 from aileron_core.releases.signing import publisher_of, sign_sums
 from aileron_core.releases.suite import (
     SIGNATURE_FILE,

@@ -12,9 +12,9 @@ from aileron_core.credentials.oauth import TokenEndpoint, TokenRefused
 from aileron_core.credentials.oauth_tokens import REFRESH_SECONDS, Tokens, missing_scopes
 from aileron_core.errors import AileronError, BindingFailed, NetworkError, NotFound
 from aileron_core.tasks import spawn
-from aileron_core.vault.entries import VaultEntries
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
+from aileron_core.vault.vault_store import VaultEntries
 
 RecordEvent: TypeAlias = Callable[[AuditEvent, str, Mapping[str, Json]], Awaitable[None]]
 """Writes an audit record: its event, summary, and further members."""

@@ -19,7 +19,6 @@ from aileron_core.errors import (
 )
 from aileron_core.events import EventBus
 from aileron_core.vault.encryption import KEY_BYTES, PRIVATE_KEY, new_vault
-from aileron_core.vault.entries import VaultEntries
 from aileron_core.vault.opening import AttemptCounter, FailedAttempts, VaultOpener, identity_of
 from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret, check_passphrase, wiped
@@ -28,7 +27,7 @@ from aileron_core.vault.vault_file import (
     StoredEntry,
     VaultDocument,
 )
-from aileron_core.vault.vault_store import EXISTS, OpenVault, VaultStore
+from aileron_core.vault.vault_store import EXISTS, OpenVault, VaultEntries, VaultStore
 
 VaultState = Literal["absent", "locked", "unlocked"]
 _SALT = 16

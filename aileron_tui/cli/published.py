@@ -17,8 +17,14 @@ from aileron_core.console_port.view_models import PublisherView
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.home.layout import Home
 from aileron_core.library.publishers import KIND, publisher_name, publisher_view
-from aileron_core.releases.downloads import Downloads, read_url, shown_url
-from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
+from aileron_core.releases.github import (
+    SCHEME,
+    Downloads,
+    GitHub,
+    GitHubSource,
+    read_url,
+    shown_url,
+)
 from aileron_core.releases.kept import (
     UNSIGNED,
     offer_of,

@@ -21,7 +21,7 @@ from aileron_core.library.accepted_settings import load_policy
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings
-from aileron_core.tracing.environment import tracer_from_environment
+from aileron_core.tracing import tracer_from_environment
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to

@@ -266,7 +266,7 @@ def _filter_rows(_: Asking, now: Situation, width: int) -> tuple[Line, ...]:
     model, asked = now.model, "Show rows that match:"
     if problems := model.parsed_filter.problems:
         return bars.panel_question(asked, problems[0], width, "attn")
-    remark = words.filters.counted(*model.row_counts) if model.filtered else ""
+    remark = words.views.matching(*model.row_counts) if model.filtered else ""
     return bars.panel_question(asked, remark, width)
 
 

@@ -106,15 +106,15 @@ def parse(text: str, fields: Iterable[str]) -> ParsedFilter:
         if name == "age":
             age = _age(_bare(value))
             if age is None:
-                problems.append(words.filters.bad_age(_bare(value)))
+                problems.append(words.views.bad_age(_bare(value)))
             else:
                 ages.append(age)
         elif name not in known:
-            problems.append(words.filters.unknown_field(name, sorted({*known, "age"})))
+            problems.append(words.views.unknown_field(name, sorted({*known, "age"})))
         elif values := _values(value):
             chosen.append((name, values))
         else:
-            problems.append(words.filters.empty_field(name))
+            problems.append(words.views.empty_field(name))
     query = Filter(words=tuple(searched), fields=tuple(chosen), ages=tuple(ages))
     return ParsedFilter(text=text, query=query, problems=tuple(problems))
 

@@ -7,7 +7,6 @@ outside, and return plain strings; the caller chooses the role.
 from aileron_tui.words import bars as bars
 from aileron_tui.words import devices as devices
 from aileron_tui.words import files as files
-from aileron_tui.words import filters as filters
 from aileron_tui.words import item as item
 from aileron_tui.words import plain as plain
 from aileron_tui.words import rules as rules

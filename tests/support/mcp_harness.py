@@ -31,10 +31,9 @@ from aileron_core.console_port.events import CoreEvent, SessionsUpdated
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
 from aileron_core.runs.run_table import by_approval
-from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.agent_api import AgentApi, result_body
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
-from aileron_core.server.responses import result_body
 from aileron_core.server.sockets import SessionSockets, bind_tcp, bind_unix
 from aileron_core.sessions import registry
 from aileron_core.sessions.model import Session

@@ -484,13 +484,13 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         if not self.filtered or looked is None or not looked.searched:
             unread = self._query is not None and not (self.history_read or self._waits_for_key)
             if self.filtered and unread and not (self.matching or self.parsed_filter.problems):
-                return (Piece(words.filters.SEARCHING, "muted"),)
+                return (Piece(words.views.SEARCHING, "muted"),)
             return super().filter_status()
         if self.history_read and not (self.matching or looked.sealed or looked.not_kept):
             return super().filter_status()
         told = words.views.searched_calls(looked.searched, looked.total, more=not self.history_read)
         return line(
-            Piece(f"{words.filters.matches(self.matching)} ", "muted"),
+            Piece(f"{words.views.matches(self.matching)} ", "muted"),
             *foreign_text(self.parsed_filter.text, "strong"),
             Piece(f" {told}", "muted"),
             Piece(words.views.unread_contents(looked.sealed, looked.not_kept), "attn"),

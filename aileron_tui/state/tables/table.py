@@ -287,12 +287,12 @@ class KeyedTable(Table[T]):
 def filter_problem(parsed: ParsedFilter, matching: int, total: int) -> Line:
     """Return what is wrong with a filter: not understood, or nothing lets through; else nothing."""
     if parsed.problems:
-        return line(Piece(parsed.problems[0], "attn"), Piece(words.filters.SHOW_ALL, "muted"))
+        return line(Piece(parsed.problems[0], "attn"), Piece(words.views.SHOW_ALL, "muted"))
     if not parsed.query or matching:
         return ()
     shown = foreign_text(parsed.text, "strong")
     return line(
-        Piece(words.filters.NONE, "attn"), *shown, Piece(words.filters.show_all(total), "attn")
+        Piece(words.views.NO_MATCH, "attn"), *shown, Piece(words.views.show_all(total), "attn")
     )
 
 
@@ -300,7 +300,5 @@ def filter_status(parsed: ParsedFilter, matching: int, total: int) -> Line:
     """Return what a filter lets through; nothing without one."""
     if not parsed.text.strip():
         return ()
-    counted = Piece(f"{words.filters.counted(matching, total)} ", "muted")
-    return line(
-        counted, *foreign_text(parsed.text, "strong"), Piece(words.filters.SHOW_ALL, "muted")
-    )
+    counted = Piece(f"{words.views.matching(matching, total)} ", "muted")
+    return line(counted, *foreign_text(parsed.text, "strong"), Piece(words.views.SHOW_ALL, "muted"))

@@ -11,7 +11,7 @@ from aileron_core.console_port.intents import RefreshPreview
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
-from aileron_core.server.responses import result_body
+from aileron_core.server.agent_api import result_body
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, halted, sent_to, statuses
 from tests.support.core_harness import (
     DRAFT,

@@ -14,9 +14,9 @@ import pytest
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import AileronError, FileProblems
-from aileron_core.releases import downloads as module
+from aileron_core.releases import github as module
 from aileron_core.releases.archive import write_archive
-from aileron_core.releases.downloads import Downloads, read_url
+from aileron_core.releases.github import Downloads, read_url
 from aileron_core.releases.suite import Release, archive_of, pack, read_suite
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import CLI, aileron, aileron_json

@@ -14,8 +14,7 @@ from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import AileronError, FileProblems
 from aileron_core.releases.archive import read_archive, write_archive
-from aileron_core.releases.downloads import Downloads
-from aileron_core.releases.github import GitHub, GitHubSource
+from aileron_core.releases.github import Downloads, GitHub, GitHubSource
 from aileron_core.releases.suite import LIST_FILE, Release, archive_of, pack, read_suite
 from tests.core.releases.conftest import ACTIONS, NAME, published_as
 from tests.support.http_service import HttpRequest, http_server, reply

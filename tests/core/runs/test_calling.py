@@ -10,8 +10,7 @@ from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
 from aileron_core.errors import CapabilityDenied, Conflict, InvalidArguments, NotFound, RateLimited
 from aileron_core.runs.gate import GateAnswer
-from aileron_core.server.agent_api import AgentApi
-from aileron_core.server.responses import pending_body
+from aileron_core.server.agent_api import AgentApi, pending_body
 from aileron_core.sessions.model import Session
 from tests.support.core_harness import (
     DRAFT,

@@ -9,7 +9,7 @@ from aileron_core.console_port.intents import EditCall
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, InvalidArguments
 from aileron_core.runs.model import RunRecord
-from aileron_core.server.responses import result_body
+from aileron_core.server.agent_api import result_body
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, chain
 from tests.core.runs.test_retention import DAY, database_bytes
 from tests.core.runs.test_standing import policy

@@ -7,7 +7,7 @@ import pytest
 
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
-from aileron_core.server.responses import result_body
+from aileron_core.server.agent_api import result_body
 from aileron_core.settings import Settings
 from tests.support.core_harness import (
     DRAFT,

@@ -19,7 +19,7 @@ from aileron_core.credentials.accounts import ConnectorWithAccount
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.errors import Conflict, InvalidRequest
 from aileron_core.runs.model import RunRecord
-from aileron_core.server.responses import pending_body, result_body
+from aileron_core.server.agent_api import pending_body, result_body
 from aileron_core.vault.secret import Secret
 from tests.core.runs.test_accounts import (
     CANARY,

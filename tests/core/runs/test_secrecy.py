@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.server.responses import pending_body, result_body
+from aileron_core.server.agent_api import pending_body, result_body
 from tests.support.core_harness import DRAFT, Core, Mailbox, Start
 
 CANARIES = ("CANARYBODY", "canary-to@nordlicht.example", "CANARYSUBJECT")

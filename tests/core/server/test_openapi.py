@@ -12,9 +12,9 @@ from starlette.routing import Route
 from aileron_core.errors import Failure
 from aileron_core.runs.model import Progress, RunRecord
 from aileron_core.runs.transitions import RunState
+from aileron_core.server.agent_api import completed_body, pending_body, result_body
 from aileron_core.server.asgi import create_app
 from aileron_core.server.openapi import document
-from aileron_core.server.responses import completed_body, pending_body, result_body
 from aileron_core.server.routes import ROUTES
 from tests.support.server_harness import closed
 

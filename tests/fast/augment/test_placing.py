@@ -13,7 +13,7 @@ from aileron_core.server.augment.conversations import (
 )
 from aileron_core.server.augment.digests import HistoryDigest, ReadHistory, digest_of
 from aileron_core.server.augment.limits import MemoryLimits
-from aileron_core.server.augment.placing import placed_history
+from aileron_core.server.augment.plans import placed_history
 
 ASKED: dict[str, Any] = {"role": "user", "content": "go"}
 SEEN: dict[str, Any] = {

@@ -8,8 +8,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from aileron_core.tracing import environment
-from aileron_core.tracing.environment import tracer_from_environment
+import aileron_core.tracing
+from aileron_core.tracing import tracer_from_environment
 from aileron_core.tracing.spans import NO_TRACER, RemoteSpan, remote_span
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -18,7 +18,7 @@ CONFIGURATOR = "opentelemetry.sdk._configuration:_OTelSDKConfigurator"
 SCRIPT = """
 import importlib.metadata, sys
 import aileron_tui.cli.runtime
-from aileron_core.tracing.environment import tracer_from_environment
+from aileron_core.tracing import tracer_from_environment
 
 group, real = "opentelemetry_configurator", importlib.metadata.entry_points
 declared = [importlib.metadata.EntryPoint("configurator", sys.argv[1], group)]
@@ -95,7 +95,9 @@ def test_an_exporter_that_cannot_be_had_is_named_in_the_log(
             ),
         )
         assert tracer_from_environment() is NO_TRACER
-    logged = [each.getMessage() for each in caplog.records if each.name == environment.__name__]
+    logged = [
+        each.getMessage() for each in caplog.records if each.name == aileron_core.tracing.__name__
+    ]
     assert logged == [
         "nothing is traced: setting up the exporter failed with RuntimeError",
         "OTEL_TRACES_EXPORTER is set, but the package opentelemetry-distro is not installed",

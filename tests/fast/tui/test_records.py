@@ -16,7 +16,7 @@ from aileron_tui.state.decision_screens import (
     DecisionScreens,
 )
 from aileron_tui.state.filter import parse
-from aileron_tui.state.tables.record_pages import PAGE_SIZE, RecordPages
+from aileron_tui.state.tables.audit import PAGE_SIZE, RecordPages
 from tests.support.screens.states import short
 
 NOW = 1_000_000.0
