@@ -113,9 +113,9 @@ class _Aileron(Program):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return every name."""
-        from aileron_tui.cli import subcommands, vault_commands
+        from aileron_tui.cli import subcommands
 
-        for each in (*subcommands.GROUPS, *vault_commands.GROUPS):
+        for each in subcommands.GROUPS:
             self.add_command(each)
         return super().list_commands(ctx)
 
