@@ -35,7 +35,9 @@ class AcceptedContents:
         Raises:
             OSError: one cannot be written.
         """
-        missing = {digest: data for data in contents if not self._has(digest := sha256_hex(data))}
+        missing = {
+            digest: data for data in contents if self.read(digest := sha256_hex(data)) is None
+        }
         if missing:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for digest, data in missing.items():
@@ -74,9 +76,6 @@ class AcceptedContents:
             if path.name.removeprefix(".") not in wanted:
                 with suppress(OSError):
                     path.unlink()
-
-    def _has(self, digest: str) -> bool:
-        return self.read(digest) is not None
 
     def _list(self, digest: str) -> dict[str, str]:
         data = self.read(digest)

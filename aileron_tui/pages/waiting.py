@@ -159,7 +159,9 @@ class WaitingPage(Page):
         head = item_head(item, warnings, now, width, compact=self._compact)
         self.reader.show_head(head, item.approval if item is not None else None)
         self._fit_list(len(head))
-        options = replace(options, file_changed=file_changed, context=self._at_the_end(item))
+        # At the document's end, where the layout has no rail for it.
+        around = () if self._has_rail else self._around(item)
+        options = replace(options, file_changed=file_changed, context=around)
         layout = self.reader.cache.layout(item, options, now)
         view = item.approval if item is not None else None
         changed = decides and view is not None and view.drift is not None
@@ -202,10 +204,6 @@ class WaitingPage(Page):
             recent_runs_section(self.model.records, view),
             equal_calls_section(self.model.queue.decided, view),
         )
-
-    def _at_the_end(self, item: Item | None) -> tuple[Section, ...]:
-        """Return the context for the document's end, if the layout has no rail for it."""
-        return () if self._has_rail else self._around(item)
 
     def _draw_rail(self) -> None:
         if self._has_rail:

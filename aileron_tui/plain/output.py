@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from aileron_core.clock import Clock
 from aileron_core.tasks import type_and_places
@@ -108,7 +109,9 @@ class Output:
                     # Unbroken, so that it can be copied.
                     self.terminal.send(f"{text}\n") if role == "link" else self.say(text)
             elif self._model.panel == "device":
-                self._lines(unbroken(self._device_question, self.terminal.columns))
+                self._lines(
+                    unbroken(partial(device_question, self.state.situation), self.terminal.columns)
+                )
                 self.say(words.plain.keys([*self._keys("device")]))
             elif state.item is not None:
                 self._print(state.item)
@@ -144,9 +147,6 @@ class Output:
             self.say(sentence)
         key, label = registry.key_label("stop_everything"), registry.command("stop_enter").label
         self.say(words.plain.asks_again(key, label))
-
-    def _device_question(self, width: int) -> tuple[Line, ...]:
-        return device_question(self.state.situation, width)
 
     def status(self) -> Line:
         return status_line(self.state.situation, None, width=1 << 16)

@@ -56,22 +56,29 @@ def guest_result(exit_: GuestExit, invocation: Invocation) -> OpResult:
     """Return the op's result. The strongest cause wins: a limit, then the host's error, then the guest's."""
     output: Json = None
     failure: AileronError | None = None
-    own_word = False
+    reported_by_connector = False
     if exit_.ending in {"returned", "exited"} and not _host_decides(invocation):
         try:
             output = _read_stdout(exit_, invocation)
         except _GuestError as reported:
-            failure, own_word = reported.failure, True
+            failure, reported_by_connector = reported.failure, True
         except GuestStopped:
             failure = _host_failure(exit_, invocation)
         except AileronError as error:
             failure = error
     else:
         failure = _host_failure(exit_, invocation) or _trap_failure(exit_, invocation)
-    if type(failure) is ConnectorRuntimeError and invocation.host_error is None:
-        failure = _deferral(failure, invocation)
+    if (
+        type(failure) is ConnectorRuntimeError
+        and invocation.host_error is None
+        and invocation.is_deferred
+    ):
+        # The service had no room, as the host saw, whatever the guest made of it.
+        failure = _external_error(failure.message, invocation)
     if failure is not None:
-        return build_result(invocation, failure=failure.to_failure(), own_word=own_word)
+        return build_result(
+            invocation, failure=failure.to_failure(), reported_by_connector=reported_by_connector
+        )
     return build_result(invocation, output=output)
 
 
@@ -80,7 +87,7 @@ def build_result(
     *,
     output: Json = None,
     failure: Failure | None = None,
-    own_word: bool = False,
+    reported_by_connector: bool = False,
 ) -> OpResult:
     """Return the result of *invocation*, with what the host observed of its requests."""
     return OpResult(
@@ -92,7 +99,7 @@ def build_result(
         writes_unsettled=invocation.writes_unsettled,
         writes_refused=invocation.writes_refused,
         writes_deferred=invocation.writes_deferred,
-        reported_by_connector=own_word,
+        reported_by_connector=reported_by_connector,
         last_status=invocation.last_status,
         hosts_asked=tuple(invocation.hosts_asked),
         last_status_host=invocation.last_status_host,
@@ -236,11 +243,6 @@ def _own_failure(value: Any, invocation: Invocation) -> AileronError:
     if class_ == BindingFailed.class_:
         return BindingFailed(message, details=details)
     return ConnectorRuntimeError(message, details=details)
-
-
-def _deferral(failure: ConnectorRuntimeError, invocation: Invocation) -> AileronError:
-    """Return *failure* as the service's, if that had no room: the host saw it, whatever the guest made of it."""
-    return _external_error(failure.message, invocation) if invocation.is_deferred else failure
 
 
 def _external_error(message: str, invocation: Invocation) -> ExternalApiError:

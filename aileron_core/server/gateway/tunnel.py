@@ -74,7 +74,7 @@ class Tunnel:
         """Set once both connections are gone, with all that was still to be written."""
         self._left = 2
         self._client = _TunnelEnd(side.client_transport, sent, self._client_lost)
-        self._upstream = _TunnelEnd(upstream, came, self._upstream_lost)
+        self._upstream = _TunnelEnd(upstream, came, lambda _: self._lost())
         self._client.other, self._upstream.other = self._upstream, self._client
 
     def begin(self, rest: bytes) -> None:
@@ -98,9 +98,6 @@ class Tunnel:
 
     def _client_lost(self, exc: Exception | None) -> None:
         self._side.connection_lost(exc)
-        self._lost()
-
-    def _upstream_lost(self, _exc: Exception | None) -> None:
         self._lost()
 
     def _lost(self) -> None:
