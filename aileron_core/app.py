@@ -135,7 +135,7 @@ class AppOptions:
 
 
 class _Base:
-    """What every other service is given."""
+    """The home, the vault, the registries and what else every later part is given; `App` adds part after part."""
 
     def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
         self.home = home

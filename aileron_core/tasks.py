@@ -4,6 +4,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -44,7 +45,9 @@ async def any_set(*events: asyncio.Event, seconds: float | None = None) -> bool:
 
 def type_and_places(error: Exception) -> str:
     """Return what *error* is and where it came by, but not what it says: that may have a secret in it."""
-    places = (f"{at.filename}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__))
+    places = (
+        f"{Path(at.filename).name}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__)
+    )
     return f"{type(error).__name__} at {', '.join(places)}"
 
 

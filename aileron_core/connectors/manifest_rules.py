@@ -135,7 +135,7 @@ def _name(value: Any) -> str | None:
     if len(value) > _LONGEST_NAME:
         return f"is longer than {_LONGEST_NAME} characters"
     if value.startswith(PREFIX):
-        must = f"must be {PREFIX}NAME, NAME a lower-case letter and up to 15 more or digits, and not builtin"
+        must = f"must be {PREFIX}NAME, NAME a lower-case letter, then up to 15 lower-case letters or digits, and not builtin"
         return None if _SERVER_NAME.fullmatch(value) else must
     # Which an action may name, but the account of no connector is called by.
     return "must not contain +" if "+" in value else fqn_problem(value)

@@ -16,8 +16,9 @@ from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.outcomes import RecordedOutcome, recorded_outcome
-from aileron_core.runs.recovery import matches_record, recorded_hand, recorded_rule
+from aileron_core.runs.recovery import recorded_hand, recorded_rule
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.transitions import RunState
 from aileron_core.sessions import session_table

@@ -42,7 +42,7 @@ _STARTS: Final = frozenset({"command", "cmd", "url", "uri", "httpUrl"})
 _UNKNOWN = re.compile(r"\$\{[^}]*\}|\{file:[^}]*\}")
 _ASKED = re.compile(r"\$\{input:[^}]*\}")
 SECRET_NAME = re.compile(
-    r"token|secret|pass(w|$)|[_-]pwd$|credential|auth|cookie|header|(^|api|access|private|[_-])keys?$|(^|[_-])pat$|(?-i:^-H$)",
+    r"token|secret|passw|passphrase|(^|[_-])pass$|[_-]pwd$|credential|auth|cookie|header|(^|api|access|private|[_-])keys?$|(^|[_-])pat$|(?-i:^-H$)",
     re.IGNORECASE,
 )
 """Found in the name of a variable, header or option whose value is a secret."""
@@ -223,11 +223,13 @@ class _Reader:
 
     def _without_secret(self, word: str, before: list[str], secrets: dict[str, str | None]) -> str:
         """Return *word* of a command line, what is secret in it put into *secrets*."""
+        last = before[-1] if before and "=" not in before[-1] else ""
         option, is_set, value = word.partition("=")
-        is_assigned = is_set and (option.startswith("-") or option.isidentifier())
+        is_name = option.isidentifier() and not SECRET_NAME.search(last)  # base64 may end in `=`
+        is_assigned = is_set and (option.startswith("-") or is_name)
         if not is_assigned:
-            option, value = before[-1] if before else "", word
-        is_value = is_assigned or (option.startswith("-") and not value.startswith("-"))
+            option, value = last, word
+        is_value = is_assigned or (last.startswith("-") and not word.startswith("-"))
         if not (is_value and SECRET_NAME.search(option)) and not _SECRET_URL.search(value):
             return word
         named = re.sub(r"\W+", "_", option.strip("-")) if is_value else ""

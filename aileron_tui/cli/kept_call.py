@@ -14,7 +14,8 @@ from aileron_core.console_port.view_models import HistoryQuery, has_any
 from aileron_core.history.sealing import CannotUnseal, HistoryKeys
 from aileron_core.runs import run_table
 from aileron_core.runs.model import RunRecord
-from aileron_core.runs.recovery import contents_deleted_at, matches_record, recorded_hand
+from aileron_core.runs.recovery import recorded_hand
+from aileron_core.runs.row_records import contents_deleted_at, matches_record
 from aileron_core.runs.sealed_contents import unsealed
 from aileron_core.runs.transitions import FINAL
 from aileron_core.sessions import session_table

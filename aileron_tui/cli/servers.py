@@ -149,11 +149,11 @@ _MOST_TOLD = 20
 
 def boxes(context: CommandContext) -> StartServer:
     """Return what starts servers in boxes, outside a console."""
-    told = set[str]()
+    told = set[tuple[str, str]]()
 
     def refused(name: str, host: str, problem: str) -> None:
-        if host not in told and len(told) < _MOST_TOLD:
-            told.add(host)
+        if (name, host) not in told and len(told) < _MOST_TOLD:
+            told.add((name, host))
             why = problem or "it is not among its hosts, which --host lists"
             context.say(f"{name} could not reach {escape(host)}: {escape(why)}.", fg="yellow")
 
@@ -184,7 +184,7 @@ def list_now(
         Unavailable: as of `list_tools` and `list_remote`.
     """
     if not table.url:
-        context.say("Starting it once, without a secret, to list its tools.")
+        context.say(f"Starting {name} once, without a secret, to list its tools.")
         return list_tools(start, name, table)
     from aileron_core.connectors.http.client import OutgoingClient
     from aileron_core.connectors.servers.remote import list_remote

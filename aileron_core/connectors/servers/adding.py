@@ -58,7 +58,7 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         for index, word in enumerate(draft.run)
         if any(
             each in (".", "..", "~") or each.startswith(("./", "../", "~/"))
-            for each in (word, word.partition("=")[2])
+            for each in (word, word.partition("=")[2] if word.startswith("-") else "")
         )
         or (not index and "/" in word and not word.startswith("/"))
         or (index and not request and not word.startswith(("/", "-")) and _is(Path(word).is_file))
@@ -109,8 +109,9 @@ def require_outside_projects(name: str, table: ServerTable) -> None:
             project, or is a link into one.
     """
     # Beside a package, a file is what it works on; without one, it may be what an interpreter runs.
-    others = () if table.package else named_paths((*table.program[1:], *table.env.values()))
-    files = (each for each in others if _is(each.is_file))
+    words = () if table.package else (*table.program[1:], *table.env.values())
+    texts = (text for word in words for text in (word, word.partition("=")[2]))
+    files = (Path(text) for text in texts if text.startswith("/") and _is(Path(text).is_file))
     for path in (*map(Path, table.program[:1]), *files):
         if project := _project_of(path):
             message = (

@@ -141,8 +141,8 @@ def _complete(result: JsonObject) -> tuple[JsonObject, str]:
     result = {name: value for name, value in result.items() if value is not LEFT_OUT}
     content = result.get("content")
     if isinstance(content, list) and content[-1:] == [LEFT_OUT]:
-        result["content"] = content[:-1]
-        left_out.append(f"the content after block {len(content) - 1}")
+        kept = result["content"] = content[:-1]
+        left_out.append(f"the content after block {len(kept)}" if kept else "all content")
     return result, " and ".join(left_out)
 
 

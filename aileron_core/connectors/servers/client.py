@@ -527,7 +527,9 @@ def not_offered(id_: str | int, method: Json) -> JsonObject:
     return {"id": id_, **({"result": {}} if method == "ping" else {"error": none})}
 
 
-def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, **less: str) -> Any:
+def load(
+    data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, *, spare: str = "", shorten: str = ""
+) -> Any:
     """Return the JSON value of *data* without holding the interpreter lock for long; see `load_json`."""
     go_on = _turns()
 
@@ -539,7 +541,8 @@ def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES, **less: str) -> 
             parse_float=finite,
             errors="replace",
             max_structure=max_structure,
-            **less,
+            spare=spare,
+            shorten=shorten,
         )
 
     try:
@@ -590,17 +593,28 @@ def without_deep_tools(listing: bytes) -> bytes:
 
 
 def may_hold(line: bytes, scrubber: Scrubber) -> bool:
-    """Return whether a text in the JSON of *line* may hold a secret: any character can be written by its number."""
-    return scrubber.finds(line) or (scrubber.longest > 0 and rb"\u" in line)
+    """Return whether a text in the JSON of *line* may hold a secret: any character can be written as an escape."""
+    return scrubber.finds(line) or (scrubber.longest > 0 and b"\\" in line)
 
 
 def scrubbed(value: Any, scrubber: Scrubber) -> Any:
-    """Return JSON without the secrets in its texts."""
-    if isinstance(value, str):
-        return scrubber.scrub(value.encode()).decode("utf-8", "replace")
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value).items()
-        return {scrubbed(name, scrubber): scrubbed(each, scrubber) for name, each in members}
-    if isinstance(value, list):
-        return [scrubbed(each, scrubber) for each in cast("list[Any]", value)]
+    """Return JSON without the secrets in its texts, however deep; objects and arrays are changed in place."""
+
+    def clean(item: Any) -> Any:
+        if isinstance(item, str):
+            return scrubber.scrub(item.encode()).decode("utf-8", "replace")
+        if isinstance(item, dict | list):
+            left.append(cast("dict[str, Any] | list[Any]", item))
+        return cast("Any", item)
+
+    left: list[dict[str, Any] | list[Any]] = []
+    value = clean(value)
+    while left:
+        each = left.pop()
+        if isinstance(each, list):
+            each[:] = map(clean, each)
+        else:
+            members = [*each.items()]
+            each.clear()
+            each.update({clean(name): clean(item) for name, item in members})
     return value

@@ -109,9 +109,8 @@ class _Answer:
             return
         message: Any = None
         with suppress(ValueError, RecursionError):
-            message = load_message(data, is_listing=self._is_listing)
-            if may_hold(data, self._scrubber):
-                message = scrubbed(message, self._scrubber)
+            found = load_message(data, is_listing=self._is_listing)
+            message = scrubbed(found, self._scrubber) if may_hold(data, self._scrubber) else found
         if not isinstance(message, dict):
             return
         members = cast("JsonObject", message)

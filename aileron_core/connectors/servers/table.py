@@ -146,9 +146,9 @@ def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
     Then an argument that the answer has at top level is shown as before and after.
     """
     if preview.render:
-        if preview.render != (*ANSWER.items(),):
-            return preview
-        return replace(preview, multiline=frozenset(ANSWER), omits_missing=True)
+        is_whole = {*preview.render} <= {*ANSWER.items()}
+        labels = frozenset(label for label, _ in preview.render)
+        return replace(preview, multiline=labels, omits_missing=True) if is_whole else preview
     names = [
         each
         for each in tool.properties

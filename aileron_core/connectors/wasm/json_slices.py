@@ -180,7 +180,7 @@ def finite(digits: str) -> float:
 def _extract_long_strings(
     data: bytes | bytearray, yield_control: YieldControl, max_structure: int
 ) -> tuple[bytes | bytearray, list[LongString | _LeftOut]]:
-    """Return *data* with each long string that is not a key replaced by `_PLACE`, and those strings in order."""
+    """Return *data* with each long string that is not a key replaced by `_PLACEHOLDER`, and those strings in order."""
     pieces: list[bytes | bytearray] = []
     extracted: list[LongString | _LeftOut] = []
     at = copied = removed = 0
@@ -280,7 +280,7 @@ def replace_half_pairs(data: bytes | bytearray, yield_control: YieldControl) -> 
 
 
 def _check_between(data: bytes | bytearray, start: int, end: int) -> None:
-    """Refuse what could be mistaken for `_PLACE`: outside strings no JSON has this letter."""
+    """Refuse what could be mistaken for `_PLACEHOLDER`: outside strings no JSON has this letter."""
     if data.find(b"N", start, end) >= 0:
         raise ValueError("NaN is not JSON")
 

@@ -154,7 +154,7 @@ def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> Non
         "API_KEY=1",
         "x",
         "--api-key",
-        "2",
+        "Mg==",
         "-H",
         "A:3",
         "-H",
@@ -168,9 +168,9 @@ def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> Non
     write(file, json.dumps({"mcpServers": {"many": entry}}))
     found = read(tmp_path, str(file))["many"]
     values = {f"${{secret.{name}}}": value for name, value in found.secrets.items()}
-    assert [values[each] for each in found.command[4:11:2]] == ["2", "A:3", "A:4", "canary-1"]
+    assert [values[each] for each in found.command[4:11:2]] == ["Mg==", "A:3", "A:4", "canary-1"]
     assert (found.command[1], found.command[-1]) == ("API_KEY=${secret.API_KEY}", "8")
-    assert {*found.secrets.values()} == {"1", "2", "A:3", "A:4", "canary-1", "6", "7"}
+    assert {*found.secrets.values()} == {"1", "Mg==", "A:3", "A:4", "canary-1", "6", "7"}
     write(file, "{")
     with pytest.raises(FileProblems, match="cannot be parsed"):
         read(tmp_path, str(file))

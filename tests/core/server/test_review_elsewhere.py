@@ -23,9 +23,18 @@ from aileron_core.errors import Forbidden
 from aileron_core.server import auth
 from aileron_core.server.sockets import bind_tcp
 from aileron_core.settings import Settings
+from tests.screen.hostile_views import hostile_snapshot
+from tests.support.attacks import ATTACKS, Attack, cut_to, everything
 from tests.support.browsers import Firefox, chromium, firefox
 from tests.support.core_harness import ROOT, Core, Mailbox, Start, writes
-from tests.support.review_pages import Review, confirm, new_link, reviewed, serving_pages
+from tests.support.review_pages import (
+    Review,
+    confirm,
+    must_be_text,
+    new_link,
+    reviewed,
+    serving_pages,
+)
 from tests.support.tls import Authority
 from tests.support.variants import ALL
 
@@ -122,7 +131,11 @@ async def test_no_page_of_another_origin_frames_opens_or_asks(
     auth_check = auth.check_review
     monkeypatch.setattr(auth, "check_review", check)
     rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
-    async with hostile_pages() as port, chromium(rules) as browser, reviewed(core, browser):
+    async with (
+        hostile_pages() as port,
+        chromium(rules) as browser,
+        reviewed(core, browser),
+    ):
         console, link = core.app.address.url, await new_link(core)
         stolen = {
             "secret": link.partition("#")[2],
@@ -341,3 +354,49 @@ async def test_firefox_pairs_shows_and_decides_by_the_keyboard(
         denied = await core.view(second.approval_id, lambda view: view.state == "denied")
         assert denied.reason == "wrong list"
     assert writes(mailbox).count("POST send") == 1
+
+
+_TEXT_OF_A_PAGE = """[
+  [...new Set([...document.querySelectorAll('*')].map(each => each.tagName))],
+  [...new Set([...document.querySelectorAll('*')].flatMap(each => [...each.attributes].map(of => of.name)))],
+  [...new Set(document.body.textContent)].join(''),
+  Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - innerWidth,
+]"""
+
+_TITLE, _ROW = "document.getElementById('title')", "document.querySelector('#rows .about')"
+_FORGET = f"({_TITLE}.replaceChildren(), {_ROW}.replaceChildren())"
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not ALL, reason="only with AILERON_TEST_ALL: Firefox starts slowly")
+@pytest.mark.skipif(shutil.which("firefox-esr") is None, reason="no firefox-esr")
+async def test_no_text_from_outside_is_more_than_text_in_firefox(core: Core) -> None:
+    """All attacks at once in every field of each kind of call, as the page is sent them; in the list, too."""
+    await core.ask()
+    html = next(each for each in ATTACKS if each.name == "html")
+    usual: set[str] = {"aria-current", "data-lost"}
+    async with serving_pages(core) as drawing, firefox() as page:
+        await page.ask("Navigate", url=await new_link(core))
+        await page.ask("SetWindowRect", width=360, height=640)
+        await page.until("document.getElementById('door-words').textContent")
+        await confirm(core)
+        await page.until("document.querySelector('#rows button')")
+        await page.run("document.querySelector('#rows button').click()")
+        await page.until(f"{_TITLE}.hasChildNodes()")
+        for attack in (Attack("plain", "plain"), Attack("all", everything(700)), html):
+            text = cut_to(attack, 3_000)
+            views = hostile_snapshot(core.app.clock.now(), lambda text=text: text).approvals
+            for view in views:
+                await page.run(_FORGET)
+                drawing.other = view
+                core.app.approvals.requester_changed(core.session.session_id)
+                await page.until(f"{_TITLE}.hasChildNodes() && {_ROW}.hasChildNodes()")
+                await page.run("document.body.dataset.view = 'item'")
+                whole = "document.getElementById('more').hidden"
+                await page.until(f"(scrollTo(0, document.body.scrollHeight), {whole})")
+                for shown in ("item", "list"):
+                    await page.run(f"document.body.dataset.view = '{shown}'")
+                    found = await page.run(_TEXT_OF_A_PAGE)
+                    if attack.name == "plain":
+                        usual |= {*found[1]}
+                    must_be_text(found, usual, (attack.name, view.approval_id, shown))

@@ -20,7 +20,7 @@ from aileron_core.vault.secret import Secret
 from tests.support.core_harness import PASSPHRASE, Core
 from tests.support.mcp_servers import UnboxedServers, install, notes, program, table
 from tests.support.remote_mcp import remote_table, result, scripted_mcp
-from tests.support.tls_service import Reply
+from tests.support.tls_service import Reply, Request
 
 TOKEN, KEY = "canary-of-the-token", "canary-of-the-key"
 TELLING = """
@@ -133,6 +133,14 @@ async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_
     assert not any(each.encode() in text for each in (TOKEN, KEY) for text in said)
 
 
+def spelled_otherwise(request: Request, id_: int) -> Reply:
+    """Answer with the key, its first letter written by its number, below what is nested deeply."""
+    key = request.headers["x-key"]
+    text = json.dumps({"junk": "DEEP", **result(id_, f"your key: {key}")})
+    deep = text.replace('"DEEP"', "[" * 600 + "]" * 600)
+    return Reply(body=deep.replace(key, f"\\u{ord(key[0]):04x}{key[1:]}").encode())
+
+
 async def test_a_remote_servers_key_is_in_its_header_and_in_no_answer_or_file(
     tmp_path: Path,
 ) -> None:
@@ -158,6 +166,11 @@ async def test_a_remote_servers_key_is_in_its_header_and_in_no_answer_or_file(
             answer = await core.call("small.get", {})
             told = json.dumps(answer.row.output)
             assert "your key: [removed]" in told
+            remote.call = spelled_otherwise
+            answer = await core.call("small.get", {"otherwise": 1})
+            otherwise = json.dumps(answer.row.output)
+            assert "your key: [removed]" in otherwise
+            told += otherwise
             written = [each.read_bytes() for each in home.rglob("*") if each.is_file()]
             said = [told, repr(core.events), json.dumps(await core.records()), repr(ended)]
             assert not any(TOKEN.encode() in each for each in written)

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from aileron_core.containment.support import REFUSED_CALLS, build_filter
+from aileron_core.containment.seccomp import REFUSED_CALLS, build_filter
 
 ALLOW, KILL, ENOSYS = 0x7FFF0000, 0x80000000, 0x00050000 | errno.ENOSYS
 X86_64, AARCH64, I386, ARM = 0xC000003E, 0xC00000B7, 0x40000003, 0x40000028

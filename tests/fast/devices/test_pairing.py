@@ -17,7 +17,7 @@ from aileron_core.devices.pairing import (
     Program,
 )
 from aileron_core.devices.signed import Decision, is_key, is_signed, request_text
-from aileron_core.errors import Conflict, Forbidden, NotFound, Unauthorized
+from aileron_core.errors import AileronError, Conflict, Forbidden, NotFound, Unauthorized
 from tests.support.frozen_clock import FrozenClock
 from tests.support.paired_devices import new_key, point_of, sign
 
@@ -160,6 +160,14 @@ def test_a_device_ends_when_nobody_confirms_uses_or_shows_it(
     clock.advance(IDLE_SECONDS - CONFIRM_SECONDS)
     assert pairings.sweep() == (open_,)
     assert all(each.ended.is_set() for each in (closed, strange, open_))
+
+
+def test_the_end_of_all_ends_links_too(pairings: Pairings) -> None:
+    link, device = pairings.make_link(), paired(pairings, new_key())
+    assert pairings.end_all() == (device,)
+    assert device.ended.is_set()
+    with pytest.raises(AileronError):
+        pairings.require_link(link)
 
 
 DECISION: dict[str, Any] = {

@@ -231,6 +231,16 @@ async def test_no_call_begins_once_the_agent_has_hung_up(monkeypatch: pytest.Mon
     assert called == []
 
 
+async def test_bodies_that_wait_are_bounded_over_all_requests() -> None:
+    model = ScriptedModel([Text("Late.")])
+    async with augmenting(model) as made:
+        room = cast("AugmentRoom", made.handler.augment_room)
+        room._buffered = Shares(2000)
+        head, _ = await made.post(b"/v1/messages", body=model_request() + b" " * 1000)
+        assert head.startswith(b"HTTP/1.1 429 ")
+        assert model.requests == []
+
+
 async def test_a_session_with_unfinished_bodies_has_no_other_one_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
