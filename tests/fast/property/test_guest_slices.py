@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from aileron_core.connectors.wasm import json_slices
 from aileron_core.connectors.wasm.json_slices import (
+    LEFT_OUT,
     LongString,
     MalformedString,
     StructureTooLarge,
@@ -87,6 +88,41 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
         )
     escaped = f'["{"x" * 100}\\{half}"]'
     assert load_slices(escaped.encode()) == json.loads(escaped)
+
+
+LEAF = st.integers(0, 9) | st.text('[]{}N"\\', max_size=3) | st.text("x]", min_size=65, max_size=70)
+BLOCKS = st.lists(st.dictionaries(st.sampled_from(["list", "t"]), LEAF | st.lists(st.lists(LEAF, max_size=2))), max_size=8)  # fmt: skip
+
+
+@given(st.permutations(["list", "rest", "x", "y"]), st.data(), st.sampled_from([None, 1]))
+def test_what_is_left_out_of_a_large_value_is_the_end_of_it_and_no_other_part(
+    names: list[str], data: Any, indent: Any
+) -> None:
+    rest = LEAF | BLOCKS | st.fixed_dictionaries({"list": BLOCKS})
+    kinds = {"list": LEAF | BLOCKS, "rest": rest, "y": LEAF | BLOCKS}
+    members = {each: data.draw(kinds.get(each, LEAF)) for each in names}
+    members["x"] = {"list": members["x"]}
+    text = json.dumps({"y": members["y"], "in": members}, indent=indent).encode()
+    try:
+        found = load_json(
+            b" " * json_slices.SLICE_BYTES + text,
+            at_once,
+            convert_long_string=lambda text: text.text(at_once),
+            max_structure=data.draw(st.integers(100, 300)),
+            spare="rest",
+            shorten="list",
+        )
+    except StructureTooLarge:
+        return
+    assert (found["y"], found["in"].keys()) == (members["y"], members.keys())
+    for name, value in found["in"].items():
+        if value is LEFT_OUT:
+            assert name == "rest"
+        elif isinstance(value, list) and value[-1:] == [LEFT_OUT]:
+            assert name == "list"
+            assert value[:-1] == members[name][: len(value) - 1]
+        else:
+            assert value == members[name]
 
 
 @given(LONG)
