@@ -257,6 +257,6 @@ async def test_a_job_of_the_housekeeping_that_fails_ends_no_other(
     monkeypatch.setattr(StorageMonitor, "probe", fails(KeyError(DRAFT)))
     async with start(), asyncio.timeout(PATIENCE):
         for name in ("RuntimeError", "KeyError"):
-            while caplog.text.count(f"housekeeping failed: {name} at {app.__file__}:") < 2:
+            while caplog.text.count(f"housekeeping failed: {name} at app.py:") < 2:
                 await asyncio.sleep(0.005)
     assert DRAFT not in caplog.text
