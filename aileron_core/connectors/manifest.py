@@ -1,7 +1,8 @@
 """A connector's `manifest.toml`: its keys, and which of its hosts one call may reach (by AWS region)."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -123,8 +124,15 @@ def aws_region_of_host(host: str) -> str | None:
     return next((label for label in labels if _AWS_REGION.fullmatch(label)), None)
 
 
-def parse_manifest(data: bytes, file: str) -> Manifest:
+def parse_manifest(
+    data: bytes,
+    file: str,
+    more: Callable[[Mapping[str, Any]], Iterable[KeyProblem]] = lambda document: (),
+) -> Manifest:
     """Parse the manifest in *data*; *file* is its name in messages.
+
+    Args:
+        more: returns what else is wrong with it, of whatever was parsed.
 
     Raises:
         FileProblems: all its problems: `parse_error` for invalid TOML and unknown keys,
@@ -132,7 +140,12 @@ def parse_manifest(data: bytes, file: str) -> Manifest:
             the rest.
     """
     text, document = _load(data, file)
-    if found := [*manifest_problems(document)]:
+    found = [*manifest_problems(document)]
+    with suppress(
+        AttributeError, KeyError, TypeError, ValueError
+    ):  # of another type: has been said
+        found += more(document)
+    if found:
         raise FileProblems(located(found, text, file))
     return _to_manifest(document)
 

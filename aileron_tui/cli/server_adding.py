@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from aileron_core.actions.problems import KeyProblem
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.adding import drafted, proposed
 from aileron_core.connectors.servers.packages import installed, package_request
@@ -38,6 +39,7 @@ from aileron_tui.cli.servers import (
     find_server,
     home_servers,
     list_now,
+    option_problems,
     put_server,
     say_server,
     say_waits,
@@ -65,9 +67,14 @@ def add_server(
 ) -> int:
     """Add one server by its command, or with *source* those of an agent's settings; a person accepts them in the console."""
     try:
-        draft = extended(ServerTable(rehearse=not no_rehearse), options)
+        draft, wrong = (
+            extended(ServerTable(rehearse=not no_rehearse), options),
+            option_problems(options),
+        )
         start = start or boxes(context)
         if source:
+            if wrong:
+                raise InvalidRequest(wrong[0].message)
             if any(options.values()) and len(words) != 1:
                 raise InvalidRequest("Name the one server that these options are for.")
             close_memory()
@@ -88,12 +95,14 @@ def add_server(
         draft = replace(draft, run=tuple(run))
         is_remote = run[0].startswith(("https://", "http://"))
         if is_remote and (len(run) > 1 or any(options.values())):
-            raise InvalidRequest("A server with a URL takes no other option than --header.")
+            message = "takes no other word or option than --header"
+            wrong.append(KeyProblem(path=("server", "url"), message=message))
         if header and not is_remote:
-            raise InvalidRequest("--header is for a server with a URL. Use --secret.")
+            message = "has no url, which --header is for: use --secret"
+            wrong.append(KeyProblem(path=("server",), message=message))
         if is_remote:
             draft = ServerTable(url=run[0], credential=_key_in(header))
-        added = _add(context, name, draft, start, make_outgoing)
+        added = _add(context, name, draft, start, make_outgoing, wrong=wrong)
     except FileProblems as error:
         report_error(context, error)
         return EXIT.USAGE
@@ -118,18 +127,20 @@ def _add(
     start: StartServer,
     make_outgoing: MakeOutgoing,
     key: Secret | None = None,
+    wrong: Sequence[KeyProblem] = (),
 ) -> HomeServer:
     """Start a server once without a secret, and install what is proposed of it; errors as of `adding`'s functions.
 
     Args:
         key: of a remote one, where it is known.
+        wrong: what else is wrong with what the person gave.
     """
     home = Home(context.home)
     if name in home_servers(home):
         raise Conflict(
             f"There is a server {name} already. `aileron server edit {name}` changes it; or remove it first."
         )
-    table = drafted(name, draft)
+    table = drafted(name, draft, wrong)
     home.prepare()
     try:
         table = installed(home.path, table, context.say)

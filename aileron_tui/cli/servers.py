@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,15 +12,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import click
 
 from aileron_core.actions.catalog import read_plain
+from aileron_core.actions.problems import KeyProblem
 from aileron_core.connectors.manifest import parse_manifest
-from aileron_core.connectors.servers.adding import require_outside_projects
+from aileron_core.connectors.servers.adding import project_problems, relative_paths
 from aileron_core.connectors.servers.box import BoxedServers
-from aileron_core.connectors.servers.definitions import ToolDefinition, definitions_bytes
+from aileron_core.connectors.servers.definitions import (
+    ToolDefinition,
+    definitions_bytes,
+    parse_definitions,
+)
 from aileron_core.connectors.servers.packages import installed
 from aileron_core.connectors.servers.process import LOGS, list_tools
 from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, relisted
 from aileron_core.connectors.servers.started import StartServer
-from aileron_core.connectors.servers.table import PREFIX, ServerTable, Word
+from aileron_core.connectors.servers.table import (
+    PREFIX,
+    ServerTable,
+    Word,
+    server_name,
+    to_table,
+    tool_problems,
+)
 from aileron_core.connectors.servers.trees import collect, verify_tree
 from aileron_core.connectors.store import (
     DEFINITIONS_FILE,
@@ -31,7 +43,7 @@ from aileron_core.connectors.store import (
 )
 from aileron_core.console_port.codec import to_json
 from aileron_core.credentials.kinds import ApiKey, CheckedCredential
-from aileron_core.errors import FileProblems, InvalidRequest, NotFound, Problem
+from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.library.comparison import compare_connectors
 from aileron_core.library.plugin_tools import server_actions
@@ -115,19 +127,29 @@ def find_server(home: Home, name: str) -> HomeServer:
 
 
 def put_server(
-    home: Home, name: str, tools: Sequence[ToolDefinition], manifest: bytes
+    home: Home,
+    name: str,
+    tools: Sequence[ToolDefinition],
+    manifest: bytes,
+    wrong: Iterable[KeyProblem] = (),
 ) -> HomeServer:
     """Install what is to become of the server *name*, in place of what nobody accepted of it.
+
+    Args:
+        wrong: what else is wrong with what a person gave for it.
 
     Raises:
         FileProblems: the manifest is invalid, another server's, or starts a project's program; nothing was installed.
     """
-    parsed = parse_manifest(manifest, name)
-    if parsed.name != PREFIX + name:
-        message = f"must stay {PREFIX}{name}: add a server of another name"
-        raise FileProblems([Problem(file=name, message=message, key="connector.name")])
-    if parsed.server is not None and parsed.server.program:
-        require_outside_projects(name, parsed.server)
+
+    def more(document: Mapping[str, Any]) -> Iterator[KeyProblem]:
+        yield from wrong
+        if document["connector"]["name"] != PREFIX + name:
+            message = f"must stay {PREFIX}{name}: add a server of another name"
+            yield KeyProblem(path=("connector", "name"), message=message)
+        yield from _known_problems(document, tools)
+
+    parse_manifest(manifest, name, more)
     store = ConnectorStore(home.path)
     store.install_server(definitions_bytes(tools), manifest, origin=name)
     usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
@@ -135,6 +157,24 @@ def put_server(
         remove_file(home, "connector", each)
     collect_packages(home)
     return home_servers(home)[name]
+
+
+_OF_TOOLS = ("program", "package", "env", "tools", "actions")
+"""The keys of [server] that are compared with what is known of the machine and the server's tools."""
+
+
+def _known_problems(
+    document: Mapping[str, Any], tools: Sequence[ToolDefinition] | None
+) -> Iterator[KeyProblem]:
+    """Yield what is wrong with the manifest *document* in a project, and for these *tools* where they are known."""
+    server = document["server"]
+    table = to_table({key: server[key] for key in _OF_TOOLS if key in server}, None)
+    if tools is not None:
+        name = server_name(document["connector"]["name"])
+        for path, message in tool_problems(name, table, tools):
+            yield KeyProblem(path=path, message=message)
+    yield from relative_paths(enumerate(table.program), table.env, "program")
+    yield from project_problems(table)
 
 
 def collect_packages(home: Home) -> None:
@@ -332,11 +372,13 @@ def check_server(context: CommandContext, name: str, start: StartServer | None =
     beside = file.with_name(DEFINITIONS_FILE)
     try:
         data = _read(file, MAX_MANIFEST)
-        manifest = parse_manifest(data, name)
+        # Without the file beside it, nothing is known of its tools.
+        known = (
+            parse_definitions(_read(beside, MAX_MODULE), str(beside)) if beside.exists() else None
+        )
+        manifest = parse_manifest(data, name, partial(_known_problems, tools=known))
         if manifest.server is None:
             raise FileProblems([Problem(file=name, message="has no table [server]")])
-        if beside.exists():  # otherwise nothing is known of its tools
-            InstalledConnector.of(manifest, "", _read(beside, MAX_MODULE), data, name)
     except FileProblems as error:
         report_error(context, error)
         return EXIT.USAGE
@@ -380,7 +422,10 @@ def edit_server(
     try:
         if tools or rehearse is not None or any(more.values()):
             table = _with_options(server, tools, rehearse, more)
-            changed = put_server(home, name, server.connector.tools, manifest_bytes(name, table))
+            changed = put_server(
+                home, name, server.connector.tools, manifest_bytes(name, table),
+                option_problems(more, tools),
+            )  # fmt: skip
         else:
             changed = _edited(context, home, server)
     except FileProblems as error:
@@ -423,9 +468,7 @@ def _with_options(
 ) -> ServerTable:
     """Return the table of *server* as the options change it; with a tool's word its preview is proposed anew."""
     table, given = server.table, [each.rpartition("=") for each in tools]
-    words = {tool: word for tool, _, word in given}
-    if wrong := next((each for each in tools if "=" not in each), None):
-        raise InvalidRequest(f"--tool needs TOOL=WORD, and got {wrong}.")
+    words = {tool: word for tool, is_pair, word in given if is_pair}
     every = cast("Mapping[str, Word]", {**table.tools, **words})  # the manifest's rules judge them
     new = propose_previews(server.connector.tools, every).items()
     return replace(
@@ -444,15 +487,9 @@ def _with_options(
 
 
 def extended(table: ServerTable, options: Mapping[str, Sequence[str]]) -> ServerTable:
-    """Return *table* with what `--read`, `--write`, `--host`, `--env` and `--secret` add to it.
-
-    Raises:
-        InvalidRequest: a variable is not of the form NAME=VALUE.
-    """
-    for each in options["env"]:
-        if "=" not in each:
-            raise InvalidRequest(f"--env needs NAME=VALUE, and got {each}.")
-    env = {name: value for name, _, value in (each.partition("=") for each in options["env"])}
+    """Return *table* with what `--read`, `--write`, `--host`, `--env` and `--secret` add to it, as far as they are right."""
+    given = [each.partition("=") for each in options["env"]]
+    env = {name: value for name, is_pair, value in given if is_pair}
     return replace(
         table,
         files_read=_and(table.files_read, options["read"]),
@@ -461,6 +498,19 @@ def extended(table: ServerTable, options: Mapping[str, Sequence[str]]) -> Server
         env={**table.env, **env},
         secrets=_and(table.secrets, options["secrets"]),
     )
+
+
+def option_problems(
+    options: Mapping[str, Sequence[str]], tools: Sequence[str] = ()
+) -> list[KeyProblem]:
+    """Return which `--env` and `--tool` are no pair, by the key that they would be in."""
+    pairs = (("env", "NAME=VALUE", options["env"]), ("tool", "TOOL=WORD", tools))
+    return [
+        KeyProblem(path=("server", key), message=f"--{option} needs {form}, and got {each}")
+        for (option, form, given), key in zip(pairs, ("env", "tools"), strict=True)
+        for each in given
+        if "=" not in each
+    ]
 
 
 def _and(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:

@@ -1,14 +1,16 @@
 """What becomes of a command that a person gives for a new MCP server: its table, its tools listed once, its manifest."""
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
-from aileron_core.actions.problems import key_text
-from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.actions.problems import KeyProblem
+from aileron_core.connectors.manifest import located, parse_manifest
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.packages import package_request
 from aileron_core.connectors.servers.propose import (
@@ -18,7 +20,7 @@ from aileron_core.connectors.servers.propose import (
 )
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.containment.programs import SYSTEM_FOLDERS
-from aileron_core.errors import FileProblems, NotFound, Problem
+from aileron_core.errors import FileProblems, InvalidRequest, NotFound
 
 
 def named_paths(words: Iterable[str]) -> Iterator[Path]:
@@ -38,39 +40,31 @@ def _is(there: Callable[[], bool]) -> bool:
     return False
 
 
-def drafted(name: str, draft: ServerTable) -> ServerTable:
+def drafted(name: str, draft: ServerTable, wrong: Iterable[KeyProblem] = ()) -> ServerTable:
     """Return *draft*, with the command as the person gave it, completed: its program, and the files that it names.
 
     A folder that the command or a variable names can be written, a file can be read, unless the draft lists
     them. Calls are rehearsed if the draft says so and that can be done.
 
+    Args:
+        wrong: what else is wrong with what the person gave.
+
     Raises:
-        FileProblems: what the person gave makes no manifest.
-        InvalidRequest, NotFound: the command is none that Aileron starts.
+        FileProblems: all that is wrong with it.
+        NotFound: there is no such program.
     """
-    request = None if draft.url else package_request(draft.run)
-    problems = [
-        Problem(
-            file=name,
-            key=key_text(("server", "run", index)),
-            message="must be absolute: the server is started in a folder of its own",
-        )
-        for index, word in enumerate(draft.run)
-        if any(
-            each in (".", "..", "~") or each.startswith(("./", "../", "~/"))
-            for each in (word, word.partition("=")[2] if word.startswith("-") else "")
-        )
-        or (not index and "/" in word and not word.startswith("/"))
-        or (index and not request and not word.startswith(("/", "-")) and _is(Path(word).is_file))
-    ]
+    found, request = [*wrong], None
+    try:
+        request = None if draft.url else package_request(draft.run)
+        words = [*enumerate(draft.run)]
+        words = words[len(words) - len(request.args) :] if request else words
+        found += relative_paths(words, draft.env, "run", from_here=True)
+    except InvalidRequest as error:
+        found.append(KeyProblem(path=("server", "run"), message=error.message))
+        found += relative_paths(enumerate(draft.run), draft.env, "run")
     # Before anything is looked for: the program is known later.
     checked = draft if draft.url else replace(draft, program=("/", *draft.run[1:]), rehearse=False)
-    try:
-        table = parse_manifest(manifest_bytes(name, checked), name).server
-    except FileProblems as error:
-        raise FileProblems([*problems, *error.problems]) from None
-    if problems:
-        raise FileProblems(problems)
+    table = parse_manifest(manifest_bytes(name, checked), name, lambda _: found).server
     if draft.url:
         assert table is not None
         return table
@@ -89,9 +83,33 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
         files_write=written,
         rehearse=draft.rehearse and bool(written) and not draft.hosts,
     )
-    if not request:
-        require_outside_projects(name, table)
+    if not request and (in_projects := [*project_problems(table)]):
+        raise FileProblems(located(in_projects, manifest_bytes(name, table).decode(), name))
     return table
+
+
+_BEGINS_RELATIVE: Final = re.compile(r"(\.\.?|~)(/|$)")
+
+
+def relative_paths(
+    words: Iterable[tuple[int, str]], env: Mapping[str, str], key: str, *, from_here: bool = False
+) -> Iterator[KeyProblem]:
+    """Yield the *words* of a command, with their places in the list at *key*, and the variables that are relative paths.
+
+    Args:
+        from_here: whether a word counts too that leads to something from the present folder.
+    """
+    message = "must be absolute: the server is started in a folder of its own"
+    for index, word in words:
+        value = word.partition("=")[2] if word.startswith("-") else word
+        is_path = "/" in value or (value is word and index > 0 and word != "")
+        is_here = from_here and is_path and not value.startswith("/") and _is(Path(value).exists)
+        is_program = index == 0 and "/" in word and not word.startswith("/")
+        if is_here or is_program or _BEGINS_RELATIVE.match(value):
+            yield KeyProblem(path=("server", key, index), message=message)
+    for name, value in env.items():
+        if _BEGINS_RELATIVE.match(value):
+            yield KeyProblem(path=("server", "env", name), message=message)
 
 
 def _program(word: str) -> Path:
@@ -101,12 +119,11 @@ def _program(word: str) -> Path:
     return Path(found)
 
 
-def require_outside_projects(name: str, table: ServerTable) -> None:
-    """Check that no agent that works in a project changes what the server *name* runs.
+def project_problems(table: ServerTable) -> Iterator[KeyProblem]:
+    """Yield what an agent that works in a project could change of what a server runs.
 
-    Raises:
-        FileProblems: its program or, without a package, a file that its command or a variable names is in a
-            project, or is a link into one.
+    That is its program or, without a package, a file that its command or a variable names, in a project or a
+    link into one.
     """
     # Beside a package, a file is what it works on; without one, it may be what an interpreter runs.
     words = () if table.package else (*table.program[1:], *table.env.values())
@@ -118,7 +135,7 @@ def require_outside_projects(name: str, table: ServerTable) -> None:
                 f"{path} is in the project {project}, where an agent could change it: install the server "
                 "somewhere else, or give it as an npx or uvx command"
             )
-            raise FileProblems([Problem(file=name, key="server.program", message=message)])
+            yield KeyProblem(path=("server", "program"), message=message)
 
 
 def _project_of(path: Path) -> Path | None:
@@ -126,7 +143,7 @@ def _project_of(path: Path) -> Path | None:
     for folder in {*path.parents, *Path(os.path.realpath(path)).parents}:
         # What manages versions of Python or Node is a repository too (~/.pyenv, ~/.nvm), and so may the home be.
         is_tool = folder.name.startswith(".") or folder == home
-        if not is_tool and any((folder / mark).exists() for mark in (".git", "aileron.toml")):
+        if not is_tool and any(_is((folder / mark).exists) for mark in (".git", "aileron.toml")):
             return folder
     return None
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -133,22 +134,41 @@ def test_a_server_is_listed_once_and_waits_with_what_is_proposed_of_it(commands:
 def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong: Any = {"hosts": ("nowhere",), "secrets": ("1",), "read": ("x",)}
-    told = commands.add("Notes", "cat", "./x", code=2, **wrong)
-    for place in ("hosts[0]", "secrets[0]", "files.read[0]", "run[1]"):
-        assert f"server.{place}: " in told
-    assert "connector.name: must be mcp://local/NAME" in told
-    assert "server.run[0]" in commands.add("a", "tools/x", code=2)
-    assert "server.run[1]" in commands.add("a", "cat", "--in=./x", code=2)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.py").touch()
-    assert "server.run[1]" in commands.add("a", "python3", "m.py", code=2)
+    (tmp_path / "folder").mkdir()
+    wrong: Any = {
+        "hosts": ("nowhere",), "secrets": ("1",), "read": ("x",), "env": ("A", "B=./x", "folder=x", "=y"),
+    }  # fmt: skip
+    told = commands.add(
+        "Notes", "cat", "./x", "m.py", "--in=../x", "--at=folder/../m.py", code=2, **wrong
+    )
+    relative = "must be absolute"
+    for problem in (
+        "connector.name: must be mcp://local/NAME", *(f"server.run[{n}]: {relative}" for n in range(1, 5)),
+        "server.hosts[0]: ", "server.secrets[0]: ", "server.files.read[0]: ", f"server.env.B: {relative}",
+        "server.env: --env needs NAME=VALUE, and got A", 'server.env."": must match',
+    ):  # fmt: skip
+        assert re.search(rf"^aileron: Notes:\d+: {re.escape(problem)}", told, re.MULTILINE), problem
+    assert "server.run[0]" in commands.add("a", "tools/x", code=2)
+    for run in (("npx", "-y", "a-package@1", "folder"), ("python3", "m.py"), ("cat", "folder")):
+        assert f"a:6: server.run[{len(run) - 1}]: must be" in commands.add("a", *run, code=2)
+    told = commands.add("B", "npx", "./folder", "~/x", env=("A",), code=2)
+    for problem in (
+        "connector.name",
+        "server.run: npx ./folder: write a package",
+        "server.run[2]",
+        "server.env",
+    ):
+        assert f": {problem}" in told
     assert "must list its hosts" in commands.add("a", "cat", secrets=("KEY",), code=2)
-    assert "NAME=VALUE" in commands.add("a", "cat", env=("A",), code=2)
     assert "absolute path" in commands.add("a", "no-such-program", code=1)
     assert "container" in commands.add("a", "docker", "run", "x", code=2)
-    assert "https" in commands.add("a", "http://mcp.example", code=2)
-    assert "no other option" in commands.add("a", "https://mcp.example", hosts=("b:1",), code=2)
+    told = commands.add("A", "http://mcp.example", "more", header="X-Key", code=2)
+    for problem in ("connector.name: ", "server.url: must be an https URL", "server.url: takes no"):
+        assert f": {problem}" in told
+    assert "takes no other" in commands.add("a", "https://mcp.example", hosts=("b:1",), code=2)
+    assert "server: has no url" in commands.add("a", "cat", header="X-Key", code=2)
     (tmp_path / "project" / ".git").mkdir(parents=True)
     planted = tmp_path / "project" / "run"
     planted.write_text("#!/bin/sh\n")
@@ -243,6 +263,7 @@ def test_words_are_changed_by_options_and_what_becomes_a_read_previews(added: Co
         edit_server, "notes", ("gone=run", "get_note=maybe"), rehearse=None, code=2, **NOTHING
     )
     assert "server.tools.get_note" in told
+    assert "server.tools.gone: the server lists no such tool" in told
     assert added.json(show_server, "notes") == shown
     words = ("edit_note=ask", "get_note=ask", "read_note=look")
     added.printed(edit_server, "notes", words, rehearse=None, **NOTHING)
@@ -251,8 +272,15 @@ def test_words_are_changed_by_options_and_what_becomes_a_read_previews(added: Co
     assert previews == {"edit_note": "read_note", "get_note": "read_note", "read_note": None}
     told = added.printed(edit_server, "notes", ("read_note=ask",), rehearse=None, **NOTHING)
     assert "edit_note has no preview now: read_note would have to be run or look" in told
-    told = added.printed(edit_server, "notes", ("get_note",), rehearse=None, code=2, **NOTHING)
-    assert "TOOL=WORD" in told
+    wrong: Any = {**NOTHING, "env": ("A", "B=../x"), "secrets": ("KEY",)}
+    told = added.printed(edit_server, "notes", ("get_note",), rehearse=None, code=2, **wrong)
+    for problem in (
+        "tools: --tool needs TOOL=WORD",
+        "env: --env needs",
+        "env.B: must be",
+        "secrets: a server",
+    ):
+        assert re.search(rf"^aileron: notes:\d+: server.{problem}", told, re.MULTILINE)
 
 
 def test_an_editor_changes_the_manifest_and_no_other_server(
@@ -326,9 +354,13 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
         .replace("[server]", '[server]\nbogus = 1\nsecrets = ["KEY"]')
         .replace('write = ["/', 'write = ["')
     )
+    (mine,) = ConnectorStore(added.folder / "home").list()
+    beside = tmp_path / "definitions.json"
+    beside.write_bytes(definitions_bytes(mine.tools))
     told = added.printed(check_server, str(file), code=2)
     lines = file.read_text().splitlines()
     for line, problem in (
+        ("more = 1", "tools.more: the server lists no such tool"),
         ('get_note = "maybe"', "tools.get_note: must be one of run, ask, look, off"),
         ("more = 1", "tools.more: must be one of"),
         ("bogus = 1", "bogus: unknown manifest key"),
@@ -339,9 +371,6 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
         ),
     ):
         assert f"{file}:{1 + lines.index(line)}: server.{problem}" in told
-    (mine,) = ConnectorStore(added.folder / "home").list()
-    beside = tmp_path / "definitions.json"
-    beside.write_bytes(definitions_bytes(mine.tools))
     assert "✓" in added.printed(check_server, str(_written(file, text)))
     _written(file, text.replace('op = "get_note"', 'op = "edit_note"'))
     told = added.printed(check_server, str(file), code=2)
