@@ -25,6 +25,7 @@ _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _OPEN_TREE_CLONE, _AT_EMPTY_PATH, _AT_RECURSIVE = 1, 0x1000, 0x8000
 _EMPTY_SOURCE_PATH, _EMPTY_TARGET_PATH = 0x04, 0x40
 """MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH of linux/mount.h."""
+_MOUNT_SETATTR, _MOUNT_ATTR_RDONLY = 442, 1
 _NS_GET_USERNS = 0xB701
 _CLONE_NEWUSER, _CLONE_NEW = 0x10000000, {"mnt": 0x00020000, "net": 0x40000000}
 _RENAME_EXCHANGE = 2
@@ -166,6 +167,22 @@ def bind_mount(source: int, target: int) -> None:
             raise _fail("move_mount")
     finally:
         os.close(tree)
+
+
+def set_mount_read_only(mount: int, *, read_only: bool) -> None:
+    """Let nothing be written through a mount, or again; that is so at once for all that has something open in it.
+
+    Args:
+        mount: a descriptor of what is mounted; what is mounted below stays as it is.
+
+    Raises:
+        OSError: the kernel refused: a file is open for writing there (EBUSY), for one.
+    """
+    on, off = (_MOUNT_ATTR_RDONLY, 0) if read_only else (0, _MOUNT_ATTR_RDONLY)
+    attributes = struct.pack("=QQQQ", on, off, 0, 0)
+    call = (_MOUNT_SETATTR, mount, b"", _AT_EMPTY_PATH, attributes, len(attributes))
+    if _libc().syscall(*call) != 0:
+        raise _fail("mount_setattr")
 
 
 def exchange_names(folder: int, name: str, path: str) -> None:

@@ -238,6 +238,11 @@ class UnfinishedSession:
         self.release()
         return restored.notices
 
+    def discard(self) -> None:
+        """Remove the record: what comes from now on is not the session's."""
+        self.path.unlink(missing_ok=True)
+        self.release()
+
     def release(self) -> None:
         """Unlock the record, so that others can claim it."""
         os.close(self._handle)

@@ -1,6 +1,8 @@
-"""Mounting a folder over another in a sandbox that runs: a short program that joins the sandbox's namespaces.
+"""Changing the mounts of a sandbox that runs: a short program that joins the sandbox's namespaces.
 
-    python -I -m aileron_core.containment.sandbox_mounts NAMESPACE < mounts
+    python -I -m aileron_core.containment.sandbox_mounts NAMESPACE [read-only|writable] < mounts
+
+It mounts folders on others, or has what is mounted be read-only or writable.
 
 A program of its own, because only a process without threads can join a user namespace. Once it has
 joined it opens what it was told and nothing else, without following links: everything that it can
@@ -8,17 +10,26 @@ reach is as the agent has arranged it. What is opened has to be what was named o
 inode), so that the agent can at most have itself served badly.
 """
 
+import errno
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from aileron_core.containment.linux_syscalls import bind_mount, join_namespace
+from aileron_core.containment.linux_syscalls import (
+    bind_mount,
+    join_namespace,
+    set_mount_read_only,
+)
 
 _SECONDS = 20
+_BUSY_SECONDS = 0.5
 _FLAGS = os.O_RDONLY | getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -41,24 +52,69 @@ def sandbox_namespace(bwrap: int) -> int:
     Raises:
         OSError: it has none, or none yet.
     """
+    return os.open(f"/proc/{first_process(bwrap)}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def first_process(bwrap: int) -> int:
+    """Return the first process in the sandbox that the process *bwrap* started.
+
+    Raises:
+        OSError: there is none, or none yet.
+    """
     children = Path(f"/proc/{bwrap}/task/{bwrap}/children").read_text(encoding="ascii").split()
     if not children:
         raise ProcessLookupError
-    return os.open(f"/proc/{children[0]}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    return int(children[0])
+
+
+def writable_mounts(process: int) -> dict[int, Path]:
+    """Return where mounts are that *process* may write through, by their number.
+
+    Raises:
+        OSError: it has ended.
+    """
+    found: dict[int, Path] = {}
+    for line in Path(f"/proc/{process}/mountinfo").read_bytes().splitlines():
+        number, _, _, _, path, options, *_ = line.split(b" ")
+        if b"rw" in options.split(b","):
+            plain = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), path)
+            found[int(number)] = Path(os.fsdecode(plain))
+    return found
 
 
 def mount_in_sandbox(namespace: int, mounts: Sequence[SandboxMount]) -> list[str | None]:
     """Mount each of *mounts* in the mount namespace *namespace*; return for each why it failed, None if it did not."""
+    done = _run(namespace, [astuple(each) for each in mounts])
+    return ["the sandbox cannot be joined"] * len(mounts) if done is None else done
+
+
+def set_read_only(
+    namespace: int, mounts: Mapping[Path, tuple[int, int]], *, read_only: bool
+) -> bool:
+    """Have all of *mounts* be read-only, or writable again, in the mount namespace *namespace*.
+
+    Args:
+        mounts: device and inode of what is mounted, by its path in the sandbox.
+
+    Returns:
+        Whether that was done; if not, those that were are as before again.
+    """
+    asked = [[str(path), identity] for path, identity in mounts.items()]
+    return _run(namespace, asked, "read-only" if read_only else "writable") is True
+
+
+def _run(namespace: int, asked: object, *how: str) -> Any:
+    """Return what the program answers; None where it could not do it."""
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-m", __name__, str(namespace)],
-            input=json.dumps([astuple(each) for each in mounts]).encode("ascii"),
+            [sys.executable, "-I", "-m", __name__, str(namespace), *how],
+            input=json.dumps(asked).encode("ascii"),
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", timeout=_SECONDS,
             pass_fds=(namespace,), check=True,
         )  # fmt: skip
         return json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
-        return ["the sandbox cannot be joined"] * len(mounts)
+        return None
 
 
 def _open(folder: int, name: str, identity: list[int]) -> int:
@@ -74,21 +130,24 @@ def _open(folder: int, name: str, identity: list[int]) -> int:
     return handle
 
 
-def _mount(
-    folder: str, source: str, source_id: list[int], target: str, target_id: list[int]
-) -> None:
+def _open_folder(folder: str) -> int:
     handle = os.open("/", _FLAGS | os.O_DIRECTORY)
     for part in PurePosixPath(folder).parts[1:]:
         above = handle
         handle = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=above)
         os.close(above)
+    return handle
+
+
+def _mount(
+    folder: str, source: str, source_id: list[int], target: str, target_id: list[int]
+) -> None:
+    handle = _open_folder(folder)
     bind_mount(_open(handle, source, source_id), _open(handle, target, target_id))
 
 
-def main() -> None:
-    """Join the namespace, make the mounts, and print for each why it failed or null."""
-    mounts = json.load(sys.stdin)
-    join_namespace(int(sys.argv[1]), "mnt")
+def _mount_each(mounts: list[Any]) -> list[str | None]:
+    """Make the mounts, and return for each why it failed."""
     results: list[str | None] = []
     for each in mounts:
         try:
@@ -96,7 +155,49 @@ def main() -> None:
             results.append(None)
         except OSError as error:
             results.append(error.strerror)
-    sys.stdout.write(json.dumps(results))
+    return results
+
+
+def _set_read_only(mounts: list[tuple[str, list[int]]], *, read_only: bool) -> bool:
+    done: list[int] = []
+    try:
+        for path, identity in mounts:
+            place = PurePosixPath(path)
+            mount = _open(_open_folder(str(place.parent)), place.name, identity)
+            _set(mount, read_only=read_only)
+            done.append(mount)
+    except OSError:
+        for mount in done:
+            set_mount_read_only(mount, read_only=not read_only)
+        return False
+    return True
+
+
+def _set(mount: int, *, read_only: bool) -> None:
+    """Do it once nothing is written there; what is open longer than a moment is left open.
+
+    Raises:
+        OSError: something is.
+    """
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            set_mount_read_only(mount, read_only=read_only)
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > until:
+                raise
+            time.sleep(_BUSY_SECONDS / 20)
+        else:
+            return
+
+
+def main() -> None:
+    """Join the namespace, do what is asked, and print whether, or for each why it failed."""
+    asked = json.load(sys.stdin)
+    namespace, *how = sys.argv[1:]
+    join_namespace(int(namespace), "mnt")
+    done = _set_read_only(asked, read_only=how == ["read-only"]) if how else _mount_each(asked)
+    sys.stdout.write(json.dumps(done))
 
 
 if __name__ == "__main__":

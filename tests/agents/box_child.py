@@ -98,6 +98,29 @@ time.sleep(600)
 """
 
 
+COUNTS = """
+import os, sys, time
+folder = sys.argv[1]
+if os.fork() == 0:
+    os.setsid()
+    inside = os.open(folder, os.O_RDONLY)
+    while True:
+        for name in ("count", ".git"):
+            try:
+                with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, dir_fd=inside), "a") as file:
+                    file.write(".")
+            except OSError as error:
+                pass
+            if "git" not in sys.argv:
+                break
+        time.sleep(0.01)
+kept = open(folder + "/kept", "a") if "opened" in sys.argv else None
+print("running", flush=True)
+sys.stdin.read()
+"""
+"""Writes without end, by a descriptor that it got before."""
+
+
 class _Names:
     def resolve(self, host: str, port: int) -> list[str]:
         return [ADDRESS]
@@ -231,6 +254,43 @@ class Bench:
             box.open_box = real
         return "closed"
 
+    def paused(self, *more: str) -> dict[str, Any]:
+        """Return what a server can write that is kept from it, and then again; and once a person has made a repository.
+
+        Args:
+            more: "git" has it make a `.git`, "opened" keep a file open.
+        """
+        folder = self.person / "work" / f"paused {more}"
+        folder.mkdir()
+        git, count = folder / ".git", folder / "count"
+        program = ("/usr/bin/python3", "-c", COUNTS, str(folder), *more)
+        started = self.start(
+            "write", replace(self.table, program=program, files_write=(str(folder),))
+        )
+
+        def grows() -> bool:
+            before, deadline = count.stat().st_size, time.monotonic() + 1
+            while (size := count.stat().st_size) == before and time.monotonic() < deadline:
+                time.sleep(0.01)
+            return size > before
+
+        try:
+            assert started.process.stdout
+            started.process.stdout.readline()
+            while not count.exists() or (more == ("git",) and not git.exists()):
+                time.sleep(0.01)
+            met: dict[str, Any] = {"pauses": [started.pause()], "grows": [grows()]}
+            met["resumes"] = [met["pauses"][0] and started.resume()]
+            met["grows"] += [grows()]
+            if not more:
+                met["pauses"] += [started.pause()]
+                (git / "hooks").mkdir(parents=True)  # a person's `git init`
+                met["resumes"] += [started.resume()]
+                met["grows"] += [grows()]
+        finally:
+            moved = started.stop()
+        return {**met, "moved": moved, "git": git.exists()}
+
     def exchanged(self) -> str:
         """Return what becomes of a start while an agent makes the listed folder lead to the person's keys."""
         real: Callable[..., Any] = box._popen
@@ -298,6 +358,7 @@ def main(folder: Path) -> None:
         "unsaid": bench.unsaid(),
         "ended": bench.ended(),
         "exchanged": bench.exchanged(),
+        "paused": {name: bench.paused(*filter(None, [name])) for name in ("", "git", "opened")},
         "fs": {mode: bench.filesystem(mode) for mode in modes} if published else {},
         "why not": {
             "": bench.without(),

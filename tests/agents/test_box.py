@@ -91,6 +91,19 @@ def test_a_new_file_that_a_persons_own_tools_would_obey_is_moved_away_when_it_en
     assert result["write"]["left"] == []
 
 
+def test_what_may_write_does_so_during_calls_alone(result: dict[str, Any]) -> None:
+    """Where it made what a person's own tools obey, or has a file open, it is ended instead."""
+    paused = result["paused"]
+    assert paused[""] == {
+        "pauses": [True, True], "grows": [False, True, False], "resumes": [True, False], "moved": [], "git": True,
+    }  # fmt: skip
+    (moved,) = paused["git"].pop("moved")
+    assert ".git is new. It was moved to" in moved
+    ended = {"pauses": [False], "grows": [True, True], "resumes": [False], "git": False}
+    assert paused["git"] == ended
+    assert paused["opened"] == {**ended, "moved": []}
+
+
 def test_a_folder_that_an_agent_exchanges_meanwhile_starts_nothing(result: dict[str, Any]) -> None:
     assert result["exchanged"].startswith(f"{result['listed']} became another while")
 

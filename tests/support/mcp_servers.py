@@ -24,6 +24,7 @@ from aileron_core.connectors.servers.propose import manifest_bytes
 from aileron_core.connectors.servers.started import Mode
 from aileron_core.connectors.servers.table import ServerTable, Word
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
+from aileron_core.errors import Unavailable
 
 _PROGRAM = '''
 import json, os, signal, sys, time
@@ -119,10 +120,17 @@ class Unboxed:
     """A process without a box; its own process group is ended with it."""
 
     process: "subprocess.Popen[bytes]"
-    reached: tuple[str, ...] = ()
+    servers: "UnboxedServers"
 
     def hosts_reached(self, since: float) -> tuple[str, ...]:
-        return self.reached if since <= time.monotonic() else ()
+        return self.servers.reached if since <= time.monotonic() else ()
+
+    def pause(self) -> bool:
+        self.servers.pauses.append(self.process.pid)
+        return self.servers.can_pause
+
+    def resume(self) -> bool:
+        return self.servers.can_resume
 
     def stop(self) -> Sequence[str]:
         with contextlib.suppress(ProcessLookupError):
@@ -138,11 +146,18 @@ class UnboxedServers:
     Attributes:
         started: the mode of each process, in the order of their starts.
         reached: what each process is said to have been connected to.
+        pauses: the process of each pause.
+        refusal: why none is started any more.
+        can_pause, can_resume: whether it can be kept from writing, and goes on then; else it is ended, or started anew.
     """
 
     started: list[Mode] = field(default_factory=list[Mode])
     processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
     reached: tuple[str, ...] = ()
+    pauses: list[int] = field(default_factory=list[int])
+    can_pause: bool = True
+    can_resume: bool = True
+    refusal: str = ""
 
     def why_not(self, table: ServerTable) -> str:
         return ""
@@ -150,6 +165,8 @@ class UnboxedServers:
     def start(
         self, name: str, table: ServerTable, mode: Mode, secrets: Mapping[str, str]
     ) -> Unboxed:
+        if self.refusal:
+            raise Unavailable(self.refusal)
         self.started.append(mode)
         program = [
             re.sub(r"\$\{secret\.(\w+)\}", lambda found: secrets[found[1]], word)
@@ -165,7 +182,7 @@ class UnboxedServers:
             bufsize=0,
         )
         self.processes.append(process)
-        return Unboxed(process, self.reached)
+        return Unboxed(process, self)
 
 
 def program(folder: Path, source: str = "") -> tuple[str, ...]:

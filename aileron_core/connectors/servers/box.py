@@ -11,6 +11,7 @@ import select
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver
@@ -27,6 +28,12 @@ from aileron_core.containment.paths import PathChecker
 from aileron_core.containment.programs import OR_WITHOUT
 from aileron_core.containment.protected_paths import ProtectedPaths, UnfinishedSession
 from aileron_core.containment.safe_paths import open_beneath, open_folder
+from aileron_core.containment.sandbox_mounts import (
+    first_process,
+    sandbox_namespace,
+    set_read_only,
+    writable_mounts,
+)
 from aileron_core.containment.support import SandboxSupport, find_sandbox_support
 from aileron_core.containment.toolchains import find_tools, program_mounts
 from aileron_core.errors import AileronError, HashMismatch, NotFound, Unavailable
@@ -123,13 +130,15 @@ class BoxedServers:
         others = {name: value for name, value in secrets.items() if name not in in_words}
         env = {**box.env, **table.env, **others}
         try:
-            started = _Boxed(_popen(box, env, program), network)
+            process = _popen(box, env, program)
         except OSError as error:
             raise Unavailable(f"{box.support.bwrap}: {error.strerror}. Try again.") from None
+        again = partial(self.contents, table, mode)
+        started = _Boxed(process, network, box, again, self._home, name)
         try:
             if mode == "write":
-                started.watch(self._home, name, box)
-            started.open(box.checked)
+                started.watch()
+            started.open()
         except BaseException:
             started.stop()
             close_pipes(started.process)
@@ -259,13 +268,12 @@ def open_box(bwrap: int, checked: Mapping[Path, tuple[int, int]]) -> int:
         Unavailable: something else is in it, or it is not there any more.
     """
     try:
-        children = Path(f"/proc/{bwrap}/task/{bwrap}/children").read_text(encoding="ascii")
-        first = int(children.split()[0])
+        first = first_process(bwrap)
         with open_folder(Path(f"/proc/{first}")) as folder:
             found = {path: identity_in_root(folder, path) for path in checked}
         handle = os.pidfd_open(first)
-    except (OSError, IndexError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it ended"
+    except OSError as error:
+        why = error.strerror or "it ended"
         raise Unavailable(f"The server's box cannot be looked at: {why}. Start it again.") from None
     if exchanged := [path for path in checked if found[path] != checked[path]]:
         os.close(handle)
@@ -275,32 +283,54 @@ def open_box(bwrap: int, checked: Mapping[Path, tuple[int, int]]) -> int:
     return handle
 
 
-class _Boxed:
-    """A server in its box."""
+_captured = partial(ProtectedPaths.capture, others=(".git",))
 
-    def __init__(self, process: "subprocess.Popen[bytes]", network: HostNetwork | None) -> None:
+
+class _Boxed:
+    """A server in its box.
+
+    Args:
+        again: returns what a box that is made now would contain.
+        home, name: Aileron's, and the server's.
+    """
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        network: HostNetwork | None,
+        box: BoxContents,
+        again: Callable[[], BoxContents],
+        home: Path,
+        name: str,
+    ) -> None:
         self.process = process
         self._network = network
+        self._box, self._again = box, again
+        self._home, self._name = home, name
         self._first = -1
         """Of the first process in the box, whose end is that of all in it."""
         self._watched: list[UnfinishedSession] = []
+        self._writable: dict[int, tuple[Path, tuple[int, int]]] = {}
+        """The mounts that it writes its files through, by their number, with device and inode of what is mounted."""
 
-    def watch(self, home: Path, name: str, box: BoxContents) -> None:
+    def watch(self) -> None:
         """Take note of what the person's own tools would obey and is missing: nothing can be mounted over it.
 
         Raises:
             Unavailable: Aileron's home cannot be written.
         """
-        folders = [each.source for each in box.mounts if each.how == "writable" and each.source]
+        mounts = self._box.mounts
+        folders = [each.source for each in mounts if each.how == "writable" and each.source]
         try:
             for each in filter(Path.is_dir, folders):
-                missing = ProtectedPaths.capture(each, others=(".git",))
-                self._watched.append(UnfinishedSession.begin(home, missing, f"server-{name}"))
+                missing = _captured(each)
+                session = UnfinishedSession.begin(self._home, missing, f"server-{self._name}")
+                self._watched.append(session)
         except OSError as error:
             raise Unavailable(f"{error.filename}: {error.strerror}.") from None
 
-    def open(self, checked: Mapping[Path, tuple[int, int]]) -> None:
-        """Wait until the box is made, compare it with what was *checked*, and let the program start.
+    def open(self) -> None:
+        """Wait until the box is made, compare it with what was checked, and let the program start.
 
         Raises:
             Unavailable: it could not be made, or something else is in it.
@@ -314,7 +344,9 @@ class _Boxed:
             raise Unavailable("The server's box was not made in time. Start it again.")
         if not os.read(output, 1):
             raise Unavailable(f"The server's box could not be made: {self._said()}")
-        self._first = open_box(self.process.pid, checked)
+        self._first = open_box(self.process.pid, self._box.checked)
+        if self._watched:
+            self._writable = self._found_writable()
         if self._network is not None:
             self._network.opened.wait(_MADE_SECONDS)
             if self._network.failure:
@@ -324,8 +356,48 @@ class _Boxed:
         with contextlib.suppress(BrokenPipeError):  # it ended: whoever reads it sees that
             self.process.stdin.write(b"\n")
 
+    def _found_writable(self) -> dict[int, tuple[Path, tuple[int, int]]]:
+        listed = [each.path for each in self._box.mounts if each.how == "writable"]
+        try:
+            first = first_process(self.process.pid)
+            with open_folder(Path(f"/proc/{first}")) as folder:
+                return {
+                    number: (path, identity_in_root(folder, path))
+                    for number, path in writable_mounts(first).items()
+                    if any(path.is_relative_to(each) for each in listed)
+                }
+        except OSError as error:
+            raise Unavailable(f"The server's box cannot be looked at: {error.strerror}.") from None
+
     def hosts_reached(self, since: float) -> tuple[str, ...]:
         return self._network.reached_since(since) if self._network is not None else ()
+
+    def pause(self) -> bool:
+        with contextlib.suppress(OSError):
+            is_done = self._set_read_only(read_only=True)
+            left = writable_mounts(first_process(self.process.pid)).keys() & self._writable.keys()
+            watched = [each.protected for each in self._watched]
+            if is_done and not left and all(_captured(each.project) == each for each in watched):
+                while self._watched:
+                    self._watched.pop().discard()
+                return True
+            self._set_read_only(read_only=False)
+        return False
+
+    def resume(self) -> bool:
+        with contextlib.suppress(AileronError, OSError):
+            now = self._again()
+            if (now.mounts, now.checked) == (self._box.mounts, self._box.checked):
+                self.watch()
+                return self._set_read_only(read_only=False)
+        return False
+
+    def _set_read_only(self, *, read_only: bool) -> bool:
+        namespace = sandbox_namespace(self.process.pid)
+        try:
+            return set_read_only(namespace, dict(self._writable.values()), read_only=read_only)
+        finally:
+            os.close(namespace)
 
     def stop(self) -> Sequence[str]:
         self.process.kill()

@@ -7,7 +7,7 @@ import re
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -43,8 +43,8 @@ _log = logging.getLogger(__name__)
 START_SECONDS: Final = 60.0
 """For a start with all that is asked before the first call."""
 IDLE_SECONDS: Final = 600.0
-_WRITING_IDLE_SECONDS: Final = 1.0
-"""Of a process that may write files: that is so for what a person has approved, and not for what it does later."""
+_PAUSE_SECONDS: Final = 1.0
+"""How long a process may write its files after a call: a person approved that, and not what it does later."""
 _RELIST_SECONDS: Final = 1.0
 """How often a server that says that its tools have changed is asked for them without a call."""
 _GRACE_SECONDS = _CLOSE_SECONDS = 2.0
@@ -157,6 +157,7 @@ class ServerProcess:
     Args:
         start: called on that thread.
         on_end: called on that thread once the process is gone, before its calls hear of it.
+        pauses: whether it may write its files during calls alone.
     """
 
     def __init__(
@@ -170,9 +171,10 @@ class ServerProcess:
         on_end: Callable[["ServerProcess", ServerEnd], None],
         idle_seconds: float = IDLE_SECONDS,
         start_seconds: float = START_SECONDS,
+        pauses: bool = False,
         clock: Clock,
     ) -> None:
-        self.name = name
+        self.name, self._pauses = name, pauses
         self._start, self.pins, self._on_end = start, pins, on_end
         self._idle_seconds, self._start_seconds, self._clock = idle_seconds, start_seconds, clock
         parts = {part for each in secrets.values() for part in _secret_parts(each)}
@@ -245,22 +247,27 @@ class ServerProcess:
         error: AileronError
         end = ServerEnd(message="was ended", is_fault=False)
         try:
-            deadline = self._clock.monotonic() + self._start_seconds
-            self.pins.check()
-            started = self._start()
-            client = StdioClient(
-                started,
-                wake=self._woken,
-                on_stderr=self.log.write,
-                is_over=lambda: self._is_over,
-                scrubber=self._scrubber,
-                clock=self._clock,
-            )
-            client.initialize(deadline)
-            self._hosts = started.hosts_reached
-            self._list(client, deadline)
-            self.ready.set_result(None)
-            self._serve(client)
+            while True:
+                deadline = self._clock.monotonic() + self._start_seconds
+                self.pins.check()
+                started = self._start()
+                client = StdioClient(
+                    started,
+                    wake=self._woken,
+                    on_stderr=self.log.write,
+                    is_over=lambda: self._is_over,
+                    scrubber=self._scrubber,
+                    clock=self._clock,
+                )
+                client.initialize(deadline)
+                self._hosts = started.hosts_reached
+                self._list(client, deadline)
+                if not self.ready.done():
+                    self.ready.set_result(None)
+                if self._serve(client, started):
+                    break
+                self._stop(started, client)
+                started = client = None
             client.say_goodbye()
             self._let_end(started.process)
             error = Unavailable(f"The MCP server {self.name} was ended. Nothing ran.")
@@ -276,17 +283,24 @@ class ServerProcess:
         with self._lock:
             self._takes_calls = False
         if started is not None:
-            for sentence in started.stop():
-                self.log.write(f"Aileron: {sentence}".encode())
-        if client is not None:
-            client.rest_of_stderr()
-        self._close(started)
+            self._stop(started, client)
+        self._close()
         self._on_end(self, end)
         if not self.ready.done():
             cannot = f"The MCP server {self.name} {end.message}, so it cannot be called. Nothing was sent."
             self.ready.set_result(Unavailable(cannot) if end.is_fault else error)
         for call in tuple(self._open):
             call.end(error)
+
+    def _stop(self, started: Started, client: StdioClient | None) -> None:
+        self._note(started.stop())
+        if client is not None:
+            client.rest_of_stderr()
+        close_pipes(started.process)
+
+    def _note(self, sentences: Iterable[str]) -> None:
+        for each in sentences:
+            self.log.write(f"Aileron: {each}".encode())
 
     def _let_end(self, process: "subprocess.Popen[bytes]") -> None:
         """Give a server that did nothing wrong the time to end by itself, as at the end of its input."""
@@ -298,14 +312,12 @@ class ServerProcess:
                 process.wait(0.1)
                 return
 
-    def _close(self, started: Started | None) -> None:
+    def _close(self) -> None:
         with self._lock:
             os.close(self._wake)
             self._wake = -1
         os.close(self._woken)
         self.log.close()
-        if started is not None:
-            close_pipes(started.process)
 
     def _list(self, client: StdioClient, deadline: float | None = None) -> None:
         self.pins.compare(client.list_tools(deadline or self._clock.monotonic() + LIST_SECONDS))
@@ -327,26 +339,39 @@ class ServerProcess:
             self._open.discard(call)
             self._takes_calls = self._takes_calls and is_answer
 
-    def _serve(self, client: StdioClient) -> None:
-        """Make the calls until it is to end."""
+    def _serve(self, client: StdioClient, started: Started) -> bool:
+        """Make the calls until it is to end; False where it has to be started anew for the next one."""
         last = listed = self._clock.monotonic()
+        is_paused = was_busy = False
         while True:
+            if is_paused and self._inbox:
+                if not started.resume():
+                    return False
+                is_paused = False
             while self._inbox:
                 self._inbox.popleft()(client)
             now = self._clock.monotonic()
             with self._lock:
-                if self._open or self._inbox:
-                    last = now
-                elif not self._takes_calls or now - last >= self._idle_seconds:
+                is_busy = bool(self._open or self._inbox)
+                last = now if is_busy or was_busy else last
+                was_busy = is_busy
+                if not is_busy and (not self._takes_calls or now - last >= self._idle_seconds):
                     self._takes_calls = False
-                    return
+                    return True
             wait = self._idle_seconds - (now - last)
+            if self._pauses and not is_paused and not is_busy:
+                wait = min(wait, _PAUSE_SECONDS - (now - last))
+                if wait <= 0:
+                    is_paused = started.pause()
+                    with self._lock:
+                        self._takes_calls = self._takes_calls and is_paused
+                    continue
             if client.is_stale:
                 if now - listed >= _RELIST_SECONDS:
                     self._list(client)
                     listed = self._clock.monotonic()
                     continue
-                wait = _RELIST_SECONDS - (now - listed)
+                wait = min(wait, _RELIST_SECONDS - (now - listed))
             client.pump(max(0.0, wait))
 
 
@@ -461,7 +486,6 @@ class ServerProcesses:
             return process
 
     def _boxed(self, key: ServerKey, table: ServerTable, pins: PinnedTools) -> ServerProcess:
-        is_writing = key.mode == "write" and table.files_write
         return ServerProcess(
             key.name,
             partial(self._start.start, key.name, table, key.mode, key.secrets),
@@ -469,8 +493,9 @@ class ServerProcesses:
             secrets=key.secrets,
             log=None if self._logs is None else self._logs / f"{key.name}.log",
             on_end=self._ended,
-            idle_seconds=_WRITING_IDLE_SECONDS if is_writing else self._idle_seconds,
+            idle_seconds=self._idle_seconds,
             start_seconds=self._start_seconds,
+            pauses=key.mode == "write" and bool(table.files_write),
             clock=self._clock,
         )
 

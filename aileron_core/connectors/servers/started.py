@@ -22,6 +22,14 @@ class Started(Protocol):
         """Return the `host:port` that it exchanged bytes with since then, on the monotonic clock."""
         ...
 
+    def pause(self) -> bool:
+        """Let it write none of the listed files until `resume`; False where that cannot be: it has to be ended."""
+        ...
+
+    def resume(self) -> bool:
+        """Let it write them again; False where that cannot be, or they are others now: it has to be started anew."""
+        ...
+
     def stop(self) -> Sequence[str]:
         """End it and all that it started, and return, as sentences, which files that it made were moved away."""
         ...

@@ -15,6 +15,7 @@ from aileron_core.connectors.servers.process import ServerLog, ServerProcesses, 
 from aileron_core.errors import HashMismatch, Unavailable
 from tests.support.core_harness import PATIENCE, run
 from tests.support.mcp_servers import Unboxed, UnboxedServers, connector, notes, table
+from tests.support.processes import eventually
 
 LIMITS = Limits(wall_seconds=PATIENCE)
 CHANGED = "The server has changed."
@@ -88,16 +89,54 @@ def test_an_idle_process_ends_and_the_next_call_starts_another(
     servers.close()
 
 
-def test_a_process_that_may_write_files_ends_with_what_was_approved(
-    servers: ServerProcesses, tmp_path: Path
+def test_a_process_writes_its_files_during_calls_alone(
+    unboxed: UnboxedServers, tmp_path: Path
 ) -> None:
-    """A yes is no leave to write ten minutes later; the process for reads goes on."""
+    """A yes is no leave to write ten minutes later; what it remembers it goes on with."""
+    servers = ServerProcesses(unboxed)
     small = connector(servers, table(tmp_path, files_write=(str(tmp_path),)))
     for op in ("get", "set"):
         assert run(small.call(op, {}, limits=LIMITS)).failure is None
     for_reads, for_writes = starts(tmp_path)
-    wait_until_gone(for_writes)
-    assert Path(f"/proc/{for_reads}").exists()
+    for count in (1, 2):
+        eventually(lambda count=count: unboxed.pauses == [for_writes] * count)
+        assert run(small.call("set", {}, limits=LIMITS)).failure is None
+    eventually(lambda: len(unboxed.pauses) == 3)
+    unboxed.can_resume = False  # its files are others now
+    result = run(small.call("set", {}, limits=LIMITS))
+    assert (result.failure, result.requests_sent) == (None, 1)
+    assert not Path(f"/proc/{for_writes}").exists()
+    *before, last = starts(tmp_path)
+    assert before == [for_reads, for_writes]
+    assert notes(tmp_path).count("call set") == 4
+    unboxed.can_pause = False  # it has a file open
+    assert run(small.call("set", {}, limits=LIMITS)).failure is None
+    wait_until_gone(last)
+    assert run(small.call("set", {}, limits=LIMITS)).failure is None
+    assert len(starts(tmp_path)) == 4
+    servers.close()
+
+
+def test_a_process_that_cannot_be_started_anew_says_why(
+    unboxed: UnboxedServers, tmp_path: Path
+) -> None:
+    servers = ServerProcesses(unboxed)
+    source = """
+    def call(id, name, args):
+        if not os.fork():  # has its standard error open for longer than it lives
+            os.setsid()
+            time.sleep(10)
+            os._exit(0)
+        send(id=id, result=text(""))
+    """
+    small = connector(servers, table(tmp_path, source, files_write=(str(tmp_path),)))
+    assert run(small.call("set", {}, limits=LIMITS)).failure is None
+    eventually(lambda: unboxed.pauses)
+    unboxed.can_resume, unboxed.refusal = False, "The folder is gone."
+    failure = run(small.call("set", {}, limits=LIMITS)).failure
+    assert failure is not None
+    assert failure.message == unboxed.refusal
+    servers.close()
 
 
 def test_what_was_moved_away_after_a_server_is_in_its_log(
