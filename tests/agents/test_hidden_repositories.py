@@ -83,10 +83,12 @@ def test_the_agent_goes_on_with_it_and_nothing_of_it_runs_outside(bench: Bench) 
 
 def test_a_repository_under_another_name(bench: Bench) -> None:
     """Git looks into the folder that it is started in; what is not git's there stays in sight."""
-    first = (
-        "git init -q --bare x.git; cp sub/.git/config x.git/config; cp -r x.git y; touch y/mine;"
+    first = (  # made elsewhere: a copy of what is just being hidden may miss a name that is gone again
+        "mkdir ~/made; cp sub/.git/config ~/made; cd ~/made;"
+        "git init -q --bare x.git; mv config x.git/config; cp -r x.git y; touch y/mine;"
         "git -C x.git config core.worktree ..; git -C y config core.worktree ..;"
-        "cp -r x.git other; mkdir g; mv other/HEAD g; echo ../other > g/commondir"
+        "cp -r x.git other; mkdir g; mv other/HEAD g; echo ../other > g/commondir;"
+        "mv x.git y other g {project}; cd {project}"
     )
     then = (
         f"{QUIET} -C sub push -q {{project}}/x.git main:other;"
