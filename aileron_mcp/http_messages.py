@@ -1,4 +1,4 @@
-"""What stands between HTTP and the `mcp` package: JSON errors, and a limit besides the arguments of a call.
+"""What stands between HTTP and the `mcp` package: JSON errors, long texts, and a limit besides the arguments of a call.
 
 The package keeps what a client says of itself for as long as its session lives, as objects: 900 kB of it became
 55 MB of memory for each of 32 sessions, and held the loop for half a second.
@@ -7,11 +7,16 @@ The package keeps what a client says of itself for as long as its session lives,
 import asyncio
 import gc
 import json
+import re
+import secrets
+from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any, cast
 
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Send
 
+from aileron_core.canonical import slices_in_turns
 from aileron_core.errors import AileronError, InvalidRequest, PayloadTooLarge
 from aileron_core.tasks import spawn
 
@@ -21,6 +26,8 @@ _MESSAGES = {
     406: "The Accept header must list application/json and text/event-stream.",
     413: "The message is too long.",
 }
+_LONG_TEXT = 64
+_PART = 64 * 1024
 MAX_METADATA_BYTES = 16 * 1024
 """Bytes of one message without the `arguments` of a `tools/call`; an `initialize` has none."""
 
@@ -47,6 +54,60 @@ def with_json_errors(send: Send) -> Send:
             await send(message)
 
     return send_json
+
+
+class LongTexts:
+    """The long texts of an answer: the `mcp` package is given marks, and they are sent in place of those.
+
+    The package writes an answer in one step: of one of 15 MB, all others would wait for that.
+    """
+
+    def __init__(self) -> None:
+        self._prefix = secrets.token_hex(9)
+        self._texts: list[str] = []
+        self._sending = asyncio.Lock()
+
+    def mark(self, value: Any) -> Any:
+        """Return *value* with marks in place of its long texts."""
+        if isinstance(value, str) and len(value) >= _LONG_TEXT:
+            self._texts.append(value)
+            return f"{self._prefix}-{len(self._texts) - 1};"
+        if isinstance(value, Mapping):
+            members = cast("Mapping[str, Any]", value).items()
+            return {name: self.mark(each) for name, each in members}
+        if isinstance(value, list | tuple):
+            return [self.mark(each) for each in cast("list[Any]", value)]
+        return value
+
+    def sender(self, send: Send) -> Send:
+        """Wrap *send*: what has marks is sent whole, in parts between which others have their turn."""
+
+        async def send_whole(message: Message) -> None:
+            if not self._texts:
+                await send(message)
+                return
+            async with self._sending:  # a ping would end up within the text
+                if message["type"] == "http.response.start":
+                    fields = [each for each in message["headers"] if each[0] != b"content-length"]
+                    await send({**message, "headers": fields})
+                    return
+                body = await asyncio.to_thread(self._filled, message.get("body", b""))
+                for at in range(0, len(body), _PART):
+                    part = body[at : at + _PART]
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+                    await asyncio.sleep(0)
+                await send({**message, "body": b""})
+
+        return send_whole
+
+    def _filled(self, body: bytes) -> bytes:
+        mark = f"{self._prefix}-([0-9]+);".encode()
+        return re.sub(mark, lambda found: _written(self._texts[int(found[1])]), body)
+
+
+def _written(text: str) -> bytes:
+    parts = (encode_basestring(each)[1:-1] for each in slices_in_turns(text))
+    return b"".join(each.encode("utf-8", "replace") for each in parts)
 
 
 def _error(status: int) -> AileronError:

@@ -12,8 +12,8 @@ import math
 import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import mcp_types as types
@@ -32,6 +32,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from aileron_core.actions.model import is_builtin, op_tool_name
 from aileron_core.canonical import JsonObject
+from aileron_core.connectors.protocol import is_small
 from aileron_core.errors import AileronError, Failure, InvalidRequest, NotFound
 from aileron_core.server.agent_api import AgentApi, ClientClaims, bounded_claims
 from aileron_core.server.bodies import ActionBody, PendingBody
@@ -52,6 +53,7 @@ from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
 from aileron_core.tracing.spans import RemoteSpan, remote_span
 from aileron_mcp.http_messages import (
+    LongTexts,
     discard,
     disconnect_when,
     limit_metadata,
@@ -104,6 +106,8 @@ class _Caller:
 
     session: Session
     disconnected: asyncio.Event
+    long_texts: LongTexts = field(default_factory=LongTexts)
+    """Of the answer to that request."""
 
 
 class McpMount:
@@ -190,7 +194,7 @@ class McpMount:
             send = self._with_session_limit(inner, owner, send)
         elif scope["method"] == "DELETE":
             self._open_sessions.close(owner, mcp_id)
-        send = with_json_errors(send)
+        send = caller.long_texts.sender(with_json_errors(send))
         standing = scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen"
         inbound = disconnect_when(receive, self._agents.draining) if standing else receive
         with (
@@ -289,7 +293,13 @@ class McpMount:
             result = await self._answer(ctx, params.name, arguments)
         except Exception as error:  # noqa: BLE001 - the edge to the agent
             result = error_result(failure_from(error))
-        return _validated(result)
+        if is_small(result):
+            with suppress(ValidationError):
+                return types.CallToolResult.model_validate(result)
+        valid = _with_valid_blocks(result)
+        if not is_small(result):
+            valid = await asyncio.to_thread(_caller(ctx).long_texts.mark, valid)
+        return types.CallToolResult.model_validate(valid)
 
     async def _answer(self, ctx: Context, name: str, arguments: JsonObject) -> ToolResult:
         session = _caller(ctx).session
@@ -309,7 +319,7 @@ class McpMount:
             claims=_claims(ctx),
         )
         if isinstance(answer, Failure) or answer["status"] == "completed":
-            return run_result(answer)
+            return await _off_loop(run_result, answer)
         await _tell_relay(ctx, answer["approval_id"])
         hold = self._hold(ctx, self._hold_setting)
         return await self._wait(ctx, answer["approval_id"], hold, answer)
@@ -367,19 +377,24 @@ class McpMount:
         if body is None:
             assert pending is not None
             return run_result(pending)
-        return approval_result(body, pending)
+        return await _off_loop(approval_result, body, pending)
 
 
-def _validated(result: ToolResult) -> types.CallToolResult:
+async def _off_loop(translate: Callable[..., ToolResult], body: Any, *more: Any) -> ToolResult:
+    """Return what *translate* makes of the answer *body*; of a large one, in a thread."""
+    content = body.details if isinstance(body, Failure) else body
+    if is_small(content):
+        return translate(body, *more)
+    return await asyncio.to_thread(translate, body, *more)
+
+
+def _with_valid_blocks(result: ToolResult) -> ToolResult:
     """Return *result*; a block of an MCP server's that is none becomes a text: the call was made all the same."""
-    try:
-        return types.CallToolResult.model_validate(result)
-    except ValidationError:
-        blocks = [
-            each if _is_block(each) else {"type": "text", "text": json.dumps(each)}
-            for each in result["content"]
-        ]
-        return types.CallToolResult.model_validate({**result, "content": blocks})
+    blocks = [
+        each if _is_block(each) else {"type": "text", "text": json.dumps(each)}
+        for each in result["content"]
+    ]
+    return {**result, "content": blocks}
 
 
 def _is_block(block: Any) -> bool:

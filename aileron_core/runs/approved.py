@@ -23,7 +23,7 @@ from aileron_core.runs.executor import Executor, RunOutcome, RunPlan, stopped_ou
 from aileron_core.runs.interfaces import Accounts, GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
 from aileron_core.runs.locks import ConnectorLocks
-from aileron_core.runs.model import Progress
+from aileron_core.runs.model import Progress, is_kept_whole
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.standing import StandingAnswers
@@ -339,6 +339,8 @@ async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now:
     asked = f"; it contacted {short_hosts(outcome.hosts_asked)}" if outcome.hosts_asked else ""
     if outcome.kind == "completed":
         run.undo = outcome.undo
+        # What was returned last is that of a step too.
+        others = [each for each in outcome.steps.values() if each is not outcome.output]
         await store.transition_with_retries(
             run,
             RunEvent.COMPLETE,
@@ -346,6 +348,7 @@ async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now:
             f"{action} completed{asked}",
             extra,
             output={"output": outcome.output, "steps": dict(outcome.steps)},
+            is_cut=not is_kept_whole([outcome.output, *others]),
             progress=None,
             ended_at=now,
         )
@@ -362,6 +365,7 @@ async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now:
         else f"{action} failed{asked}: {_why_it_failed(run, outcome.failure)}",
         {**extra, "class": outcome.failure.class_},
         failure=replace(outcome.failure, audit_id=run.row.run_id),
+        is_cut=not is_kept_whole([outcome.failure.details]),
         progress=None,
         ended_at=now,
     )

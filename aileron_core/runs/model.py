@@ -2,19 +2,18 @@
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from json.encoder import encode_basestring_ascii
 from typing import Any, cast
 
 from aileron_core.actions.model import shown_name
 from aileron_core.audit.record import content_hash
-from aileron_core.canonical import Json, JsonObject, canonical
+from aileron_core.canonical import Json, JsonObject, canonical, dumped
+from aileron_core.connectors.protocol import is_small
 from aileron_core.errors import Failure
 from aileron_core.runs.transitions import RunEvent, RunState, advance
 
 _KEY_BYTES = 32
-_SLICE = 8 * 1024
 
 
 def args_hash(args: JsonObject, content_key: str | None) -> str:
@@ -104,6 +103,8 @@ class RunRecord:
     """The UTC date to whose key its content is sealed in the database; None where it is plain there, or deleted."""
     asked_args: JsonObject | None = None
     """What its agent sent, where a person changed that; None where `args` are the agent's."""
+    is_cut: bool = False
+    """Whether its result is here whole, and the database keeps the beginning (`is_kept_whole`). It is no column."""
     unsealed: bool = False
     """Where it is sealed in the database: whether it is here all the same. It is no column."""
 
@@ -120,7 +121,7 @@ class RunRecord:
     @property
     def args_size(self) -> int:
         """Bytes of the arguments as they are stored."""
-        return len(_dump(self.args) or "")
+        return len(dumped(self.args) or "")
 
     @property
     def called_args(self) -> JsonObject | None:
@@ -144,8 +145,17 @@ class RunRecord:
     @property
     def result_sha256(self) -> str | None:
         """Hash of what the run returned, or of how it failed, as stored; None before its end."""
-        result = self.output if self.output is not None else self.failure and self.failure.to_json()
-        return self._hash_of(result)
+        output, failure = self._kept_result()
+        return self._hash_of(failure if output is None else output)
+
+    def _kept_result(self) -> tuple[Json, Json]:
+        """Return what the database keeps of what it returned, and of how it failed."""
+        output = self.output
+        failure: JsonObject | None = None if self.failure is None else self.failure.to_json()
+        if self.is_cut:
+            output = output and cut(output)
+            failure = failure and {**failure, "details": cut(failure["details"])}
+        return output, failure
 
     @property
     def progress_sha256(self) -> str | None:
@@ -153,7 +163,7 @@ class RunRecord:
         return self._hash_of(self.progress and self.progress.to_json())
 
     def _hash_of(self, content: object) -> str | None:
-        text = _dump(content)
+        text = dumped(content)
         if text is None or (self.args is None and self.content_key is None):
             return (
                 None  # what the arguments left behind when they were deleted gets no hash any more
@@ -183,6 +193,7 @@ class RunRecord:
             without,
             output=None,
             failure=None,
+            is_cut=False,
             reason=None,
             note="",
             sealed_day=None,
@@ -232,16 +243,17 @@ class RunRecord:
         if self.unsealed:
             bare = replace(self.without_contents(), sealed_day=self.sealed_day)
             return bare.to_columns()
+        output, failure = self._kept_result()
         columns = {name: getattr(self, name) for name in COLUMNS} | {
-            "args": _dump(self.args),
-            "asked_args": _dump(self.asked_args),
+            "args": dumped(self.args),
+            "asked_args": dumped(self.asked_args),
             "gated": int(self.gated),
             "state": str(self.state),
-            "words": _dump(self.words),
-            "output": _dump(self.output),
-            "failure": _dump(self.failure.to_json() if self.failure else None),
+            "words": dumped(self.words),
+            "output": dumped(output),
+            "failure": dumped(failure),
             "delivered": int(self.delivered),
-            "progress": _dump(self.progress.to_json() if self.progress else None),
+            "progress": dumped(self.progress.to_json() if self.progress else None),
         }
         return tuple(columns.values())
 
@@ -286,23 +298,52 @@ SEALED_PARTS = {
 _SEALED_NAMES = [name for names in SEALED_PARTS.values() for name in names]
 
 
-def _dump(value: object) -> str | None:
-    return None if value is None else "".join(_encode(value, 0))
+_MOST_VALUES, _KEPT_VALUES = 16 * 1024, 4 * 1024
+"""How many values a result may have, and 64 times as many characters, to be kept whole; of another the first so many.
+
+Other calls wait while it is written.
+"""
 
 
-def _encoded(text: str) -> str:
-    """Return *text* as JSON; of a long one, no step holds the interpreter lock for long."""
-    if len(text) <= _SLICE:
-        return encode_basestring_ascii(text)
-    starts = range(0, len(text), _SLICE)
-    parts = (encode_basestring_ascii(text[each : each + _SLICE])[1:-1] for each in starts)
-    return f'"{"".join(parts)}"'
+def is_kept_whole(outputs: Iterable[Json]) -> bool:
+    """Return whether the database keeps these *outputs* of one run as they are, and not their beginning alone."""
+    return is_small(list(outputs), _MOST_VALUES)
 
 
-_encode: Callable[[object, int], Sequence[str]] = vars(json.encoder)["c_make_encoder"](
-    None, json.JSONEncoder().default, _encoded, None, ":", ",", False, False, True
-)
-"""What `json.dumps` calls, which lets nobody say how a text is written."""
+def cut(parts: JsonObject) -> JsonObject:
+    """Return as much of *parts* as is kept, the small ones first, with a word where the rest was."""
+    left = _KEPT_VALUES * 64
+
+    def some(value: Json) -> Json:
+        nonlocal left
+        left -= 64
+        if isinstance(value, str):
+            kept = value[: max(left, 0)]
+            left -= len(kept)
+            more = len(value) - len(kept)
+            return f"{kept}… ({more:,} more characters were not kept)" if more else value
+        if isinstance(value, Mapping):
+            return members(value)
+        if isinstance(value, Sequence):
+            listed: list[Json] = []
+            for each in value:
+                if left <= 0:
+                    return [*listed, f"… ({len(value) - len(listed):,} more were not kept)"]
+                listed.append(some(each))
+            return listed
+        return value
+
+    def members(value: JsonObject) -> JsonObject:
+        nonlocal left
+        found: dict[str, Json] = {}
+        for name, each in value.items():
+            if left <= 0:
+                return {**found, "…": f"{len(value) - len(found):,} more were not kept"}
+            left -= len(name)
+            found[name] = some(each)
+        return found
+
+    return members(dict(sorted(parts.items(), key=lambda item: not is_small(item[1]))))
 
 
 def _given(args: JsonObject) -> JsonObject:

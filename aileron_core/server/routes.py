@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, dumped
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
 from aileron_core.console_port.session_terms import SessionTerms
@@ -52,7 +52,7 @@ from aileron_core.server.bodies import (
     WithdrawBody,
     load_error,
 )
-from aileron_core.server.error_responses import failure_response
+from aileron_core.server.error_responses import STATUS, failure_response
 from aileron_core.server.request_parsing import (
     RequestBody,
     app_of,
@@ -69,6 +69,7 @@ from aileron_core.tasks import any_set
 from aileron_core.tracing.spans import remote_span
 
 _HEARTBEAT = 15.0
+_PART = 64 * 1024
 
 
 def _agents(request: Request) -> AgentApi:
@@ -338,21 +339,33 @@ async def run_action(request: Request) -> Response:
     claims = ClientClaims(parent=remote_span(request.headers.getlist("traceparent")))
     answer = await _agents(request).run(session, name, args, idempotency_key=key, claims=claims)
     if isinstance(answer, Failure):
-        # It may have what a server's tool returned in its details, which may be large.
-        return await asyncio.to_thread(failure_response, answer)
+        if is_small(answer.details):  # of what a server's tool returned, they have all
+            return failure_response(answer)
+        return await _in_parts({"error": answer.to_json()}, STATUS.get(answer.class_, 500))
     if answer["status"] == "pending_approval":
         return _json(answer, 202)
     return await _output_response(answer)
 
 
 async def _output_response(body: CompletedBody | ResultBody) -> Response:
-    """Return *body* as the answer; one with a large output is serialized off the loop."""
-    headers = {"cache-control": "no-store"}
     # A small output may come from large ones of earlier steps.
     parts = {name: body.get(name) for name in ("output", "steps", "failure")}
     if is_small(cast("Json", parts)):
-        return JSONResponse(body, headers=headers)
-    return await asyncio.to_thread(JSONResponse, body, headers=headers)
+        return JSONResponse(body, headers={"cache-control": "no-store"})
+    return await _in_parts(body)
+
+
+async def _in_parts(body: object, status: int = 200) -> Response:
+    """Return a large *body* as the answer, written off the loop, and sent in parts between which others have their turn."""
+    data = await asyncio.to_thread(lambda: str(dumped(body, in_turns=True)).encode())
+
+    async def parts() -> AsyncIterator[bytes]:
+        for at in range(0, len(data), _PART):
+            yield data[at : at + _PART]
+            await asyncio.sleep(0)
+
+    headers = {"cache-control": "no-store", "content-length": str(len(data))}
+    return StreamingResponse(parts(), status, headers, media_type="application/json")
 
 
 async def approval_result(request: Request) -> Response:

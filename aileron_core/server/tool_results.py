@@ -7,12 +7,13 @@ MCP server turns them into the protocol's own types.
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from typing import Any, TypeAlias, cast
 
 from aileron_core.actions.model import is_builtin
-from aileron_core.canonical import JsonObject
+from aileron_core.canonical import SLICE, JsonObject, json_encoder, slices_in_turns
 from aileron_core.errors import SERVER_RESULT, Failure, InvalidArguments
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.server.bodies import CompletedBody, PendingBody, ResultBody
@@ -360,7 +361,17 @@ def _visible_json(value: Any) -> str:
 
     An agent's program may print it on a terminal, which would obey some of it.
     """
-    return json.dumps(value, ensure_ascii=False).translate(_visible)
+    return "".join(_encode(value, 0))
+
+
+def _encoded(text: str) -> str:
+    if len(text) <= SLICE:
+        return encode_basestring(text).translate(_visible)
+    parts = (encode_basestring(each)[1:-1].translate(_visible) for each in slices_in_turns(text))
+    return f'"{"".join(parts)}"'
+
+
+_encode: Callable[[object, int], Iterable[str]] = json_encoder(_encoded, ": ", ", ")
 
 
 class _Visible(dict[int, str]):

@@ -1,15 +1,18 @@
 """What `/mcp` lets in and refuses, its late import, and what a tool call costs."""
 
 import asyncio
+import json
 import re
 from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.types import Message
 
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
+from aileron_mcp.http_messages import LongTexts
 from aileron_mcp.lazy_mount import LazyMcpApp
 from tests.support.mcp_harness import NEW, OTHER_TOKEN, TOKEN, ThreadConsole
 
@@ -74,6 +77,55 @@ async def test_what_changed_before_a_client_had_its_stream_open_is_announced_onc
             async for line in stream.aiter_lines():
                 if "notifications/tools/list_changed" in line:
                     break
+
+
+LARGE = 'a "quoted"\n\\ line of letters, \x1b[31m, \u202e, ü, 日本, 😀 ' * 8_000
+CALL = {"name": "read_inbox", "arguments": {"text": LARGE}}
+
+
+async def test_a_large_text_arrives_as_it_is_in_both_eras_and_by_the_api(
+    mcp_console: ThreadConsole,
+) -> None:
+    """It is sent in parts, which the `mcp` package knows nothing of."""
+    new = {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "read_inbox",
+    }
+    asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+    async with http_client(mcp_console, TOKEN) as agent:
+        old = await agent.post("/mcp", json={**asked, "params": CALL}, headers=await greeted(agent))
+        later = await agent.post(
+            "/mcp", json={**asked, "params": {**CALL, "_meta": NEW}}, headers=new
+        )
+        api = await agent.post("/v1/actions/read-inbox/run", json={"args": CALL["arguments"]})
+    (line,) = [each for each in old.text.split("\n") if each.startswith("data: {")]
+    output = {"op": "do", "args": {"text": LARGE}}
+    answers = [json.loads(line.removeprefix("data: ")), later.json()]
+    for result in (each["result"] for each in answers):
+        assert result["structuredContent"]["output"] == api.json()["output"] == output
+        assert json.loads(result["content"][0]["text"])["output"] == output
+        assert "\x1b" not in result["content"][0]["text"]
+    assert int(api.headers["content-length"]) == len(api.content) > len(LARGE)
+
+
+async def test_a_ping_waits_until_a_long_text_is_sent() -> None:
+    texts, sent = LongTexts(), [b""]
+    event = {"data": "x" * 1_000_000, "few": "y"}
+
+    async def send(message: Message) -> None:
+        await asyncio.sleep(0)
+        sent.append(message["body"])
+
+    def body(data: bytes) -> Message:
+        return {"type": "http.response.body", "body": data, "more_body": True}
+
+    marked = json.dumps(texts.mark(event)).encode()
+    assert len(marked) < 100
+    sender = texts.sender(send)
+    await asyncio.gather(sender(body(marked)), sender(body(b": ping")))
+    assert b"".join(sent) == json.dumps(event).encode() + b": ping"
+    assert len(sent) > 10
 
 
 @pytest.mark.parametrize("token", [None, "wrong"])
