@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -298,6 +298,15 @@ class Rehearsals:
             self._log.write(line)
 
 
+def _of_another_group(folders: Iterable[str]) -> str:
+    """Return the first of *folders* that is not of the person's own group, which alone is there in a box; '' without one."""
+    for each in folders:
+        with contextlib.suppress(OSError):  # said where it is started
+            if Path(each).stat().st_gid != os.getegid():
+                return each
+    return ""
+
+
 class RehearsingConnector(WrappedConnector):
     """An MCP server as one call uses it: a person is shown the rehearsal of a tool that asks, and their yes commits that.
 
@@ -361,6 +370,8 @@ class RehearsingConnector(WrappedConnector):
             AileronError: this machine cannot rehearse it.
             WorkerRefused, WorkerLost: see `ToolChannel.call`.
         """
+        if others := _of_another_group(self._rehearsals.table.files_write):
+            raise Unavailable(f"{others} belongs to another group: the kernel copies no such file.")
         worker = await self._rehearsals.worker()
         if why := worker.channel.features.get("why_not"):
             raise Unavailable(str(why))

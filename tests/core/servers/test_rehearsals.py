@@ -149,6 +149,22 @@ def test_what_this_machine_cannot_rehearse_is_shown_by_the_servers_own_read_and_
         assert call.commit()["output"]["for real"] == "append"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to another group")
+def test_what_belongs_to_another_group_is_called_for_real(server: RehearsedServer) -> None:
+    """The kernel copies no file whose group is not there in the box."""
+    server.told()  # it has begun, and the folder is its own
+    group = server.project.stat().st_gid
+    os.chown(server.project, -1, 0)
+    try:
+        call = server.call("append", path="a.txt", text="two\n")
+        shown = call.preview()["output"]
+        assert "belongs to another group" in shown["rehearsal"]
+        assert "Approving calls the tool for real." in shown["rehearsal"]
+        assert call.commit()["output"]["for real"] == "append"
+    finally:
+        os.chown(server.project, -1, group)
+
+
 def test_a_server_cannot_write_what_is_taken_for_its_answer(server: RehearsedServer) -> None:
     """Else it had a person see, and its agent get, what no rehearsal of the tool that was accepted has said."""
     code = "at.write_text('x'); os.open(f'/proc/{os.getppid()}/fd/1', os.O_WRONLY)"
