@@ -193,9 +193,14 @@ class ApprovalView:
     """The last look at the service where nobody knows how it ended; None where nobody has looked."""
 
     @property
+    def is_of_server(self) -> bool:
+        """Whether it is a tool of a person's MCP server."""
+        return self.connector.startswith("mcp://")
+
+    @property
     def is_of_reaching_server(self) -> bool:
         """Whether it is a tool of an MCP server that lists hosts: what it sends there nobody can tell by the call."""
-        return self.connector.startswith("mcp://") and bool(self.hosts)
+        return self.is_of_server and bool(self.hosts)
 
     @property
     def call_id(self) -> str:

@@ -127,7 +127,7 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     elif preview.status == "unavailable":
         text = words.item.NOT_KNOWN
     else:
-        text = words.item.NO_PREVIEW_DECLARED
+        text = words.item.no_preview(of_server=view.is_of_server)
     return heading(_fact_heading(view), _remark(text))
 
 
@@ -400,7 +400,7 @@ def same_heading(batch: Batch, now: float) -> Block:
         by_server=batch.calls[0].is_of_reaching_server,
     )
     if oldest.status == "none":
-        text = words.item.NO_PREVIEW_DECLARED
+        text = words.item.no_preview(of_server=batch.calls[0].is_of_server)
     return heading(words.item.SAME, (Piece(text, "muted"),))
 
 

@@ -89,7 +89,13 @@ NOTHING_CHANGES: Final = "Nothing changes: each new value equals the current one
 SAME_VALUE: Final = "‹the new value is the same›"
 EMPTY: Final = "‹empty›"
 NOT_KNOWN: Final = "not known"
-NO_PREVIEW_DECLARED: Final = "no preview: the action file declares none"
+
+
+def no_preview(*, of_server: bool) -> str:
+    """Return why nothing was fetched of a call."""
+    return f"no preview: {'nothing else is known of it' if of_server else 'the action file declares none'}"
+
+
 MISSING: Final = "n/a"
 NONE: Final = "none"
 FETCHING_VALUE: Final = "·····"

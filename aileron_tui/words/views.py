@@ -36,6 +36,7 @@ OTHER: Final = "·"
 HISTORY: Final = "HISTORY"
 HISTORY_REMARK: Final = "every record, oldest first"
 ITS_FILE_ASKS: Final = "its action file asks you"
+ITS_WORD_IS_ASK: Final = "its word is ask"
 
 IS_NOW: Final = "HOW IT IS NOW"
 LOOKING_AGAIN: Final = "Looking again …"

@@ -113,6 +113,11 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
         (),
         ("WILL HAPPEN  no preview: the action file declares none", "CODEX SENT", "draft_id    ┊"),
     ),
+    "a server's tool declares no preview": (
+        start(short(preview=NO_PREVIEW, connector="mcp://local/notes")),
+        (),
+        ("WILL HAPPEN  no preview: nothing else is known of it", "CODEX SENT"),
+    ),
     "a later step asks": (
         start(replace(CALLS[6], steps=later_steps("asked"), times_asked=1)),
         (),

@@ -427,7 +427,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             time = time_running(now - telling.at, telling.seconds_allowed)
             return (Piece(words.item.running(time), "ok"),)
         if item.state == "pending":
-            return (Piece(words.views.ITS_FILE_ASKS, "muted"),)
+            is_of_server = view is not None and view.is_of_server
+            asks = words.views.ITS_WORD_IS_ASK if is_of_server else words.views.ITS_FILE_ASKS
+            return (Piece(asks, "muted"),)
         return brief(_last_word(item), "muted")
 
     def detail_of(self, item: ActivityEntry, now: float) -> Line:
