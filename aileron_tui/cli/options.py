@@ -84,7 +84,7 @@ def _entry(function: "str | Callable[..., int]") -> Callable[..., None]:
             )
         except AileronError as error:
             code = report_error(context, error)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, click.Abort):  # Abort: at a question
             code = EXIT.INTERRUPTED
         except BrokenPipeError:
             raise  # the reader closed the pipe; click ends quietly
