@@ -4,13 +4,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from aileron_core.actions.front_matter import read_preview
 from aileron_core.actions.model import Input, fqn_problem, is_semver
-from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
+from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 from aileron_core.actions.validate import MAX_WALL_SECONDS, input_problems
 from aileron_core.connectors.http.host_names import normalize_host_port
 from aileron_core.connectors.http.target import parse_target
@@ -48,7 +48,15 @@ class ListOf:
     least: int = 0
 
 
-Rule: TypeAlias = Table | TableOf | ListOf | Callable[[Any], str | None]
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What has rules of its own."""
+
+    problems: Callable[[object, KeyPath], Iterable[KeyProblem]]
+    """Yields what is wrong with it, by its path in the file."""
+
+
+Rule: TypeAlias = Table | TableOf | ListOf | Within | Callable[[Any], str | None]
 """Of a single value: what returns what is wrong with it, or None."""
 
 
@@ -64,6 +72,8 @@ def manifest_problems(
             yield KeyProblem(path=path, message=f"must {must}")
         for index, item in enumerate(items or ()):
             yield from manifest_problems(item, rule.rule, (*path, index))
+    elif isinstance(rule, Within):
+        yield from rule.problems(value, path)
     elif not isinstance(rule, Table | TableOf):
         if (message := rule(value)) is not None:
             yield KeyProblem(path=path, message=message)
@@ -240,13 +250,12 @@ def _matches(pattern: re.Pattern[str], message: str) -> Callable[[Any], str | No
     )
 
 
-def _preview_of_tool(value: Any) -> str | None:
+def _preview_of_tool(value: object, path: KeyPath) -> Iterator[KeyProblem]:
     if not isinstance(value, dict):
-        return "must be a table"
-    _, findings = read_preview(cast("dict[str, object]", value), ())
-    if findings:
-        return f"{key_text(findings[0].path)} {findings[0].message}"
-    return None
+        yield KeyProblem(path=path, message="must be a table")
+        return
+    for each in read_preview(cast("dict[str, object]", value), path)[1]:
+        yield replace(each, message=each.message.replace("front matter key", "manifest key"))
 
 
 def _server_url(value: Any) -> str | None:
@@ -321,7 +330,7 @@ _SERVER = Table(
         "secrets": ListOf(_variable),
         "rehearse": _flag,
         "tools": TableOf(_one_of(*WORDS)),
-        "actions": TableOf(Table({"preview": _preview_of_tool}, required=("preview",))),
+        "actions": TableOf(Table({"preview": Within(_preview_of_tool)}, required=("preview",))),
     },
     required=("tools",),
     together=_server,

@@ -4,6 +4,7 @@ import os
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from aileron_core.connectors.servers.table import (
     PREFIX,
     ServerTable,
     Word,
+    preview_problems,
     server_name,
     to_table,
     tool_problems,
@@ -159,22 +161,28 @@ def put_server(
     return home_servers(home)[name]
 
 
-_OF_TOOLS = ("program", "package", "env", "tools", "actions")
-"""The keys of [server] that are compared with what is known of the machine and the server's tools."""
-
-
 def _known_problems(
     document: Mapping[str, Any], tools: Sequence[ToolDefinition] | None
 ) -> Iterator[KeyProblem]:
-    """Yield what is wrong with the manifest *document* in a project, and for these *tools* where they are known."""
+    """Yield what is wrong with the manifest *document* in itself, in a project, and for these *tools* where they are known."""
     server = document["server"]
-    table = to_table({key: server[key] for key in _OF_TOOLS if key in server}, None)
-    if tools is not None:
-        name = server_name(document["connector"]["name"])
-        for path, message in tool_problems(name, table, tools):
-            yield KeyProblem(path=path, message=message)
-    yield from relative_paths(enumerate(table.program), table.env, "program")
-    yield from project_problems(table)
+
+    def table(*keys: str) -> ServerTable:
+        return to_table({key: server[key] for key in keys if key in server}, None)
+
+    def of_tools() -> Iterator[KeyProblem]:
+        found, name = table("tools", "actions"), server_name(document["connector"]["name"])
+        problems = preview_problems(found) if tools is None else tool_problems(name, found, tools)
+        yield from (KeyProblem(path=path, message=message) for path, message in problems)
+
+    def relative() -> Iterator[KeyProblem]:
+        words = [each if isinstance(each, str) else "" for each in server.get("program", ())]
+        env = {name: each for name, each in server.get("env", {}).items() if isinstance(each, str)}
+        return relative_paths(enumerate(words), env, "program")
+
+    for check in (of_tools, relative, lambda: project_problems(table("program", "package", "env"))):
+        with suppress(AttributeError, KeyError, TypeError, ValueError):  # of another type: is said
+            yield from [*check()]
 
 
 def collect_packages(home: Home) -> None:

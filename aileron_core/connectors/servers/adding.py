@@ -57,7 +57,9 @@ def drafted(name: str, draft: ServerTable, wrong: Iterable[KeyProblem] = ()) -> 
     try:
         request = None if draft.url else package_request(draft.run)
         words = [*enumerate(draft.run)]
-        words = words[len(words) - len(request.args) :] if request else words
+        if request:
+            words = words[len(words) - len(request.args) :]
+            found += relative_paths([(len(draft.run) - len(words) - 1, request.command)], {}, "run")
         found += relative_paths(words, draft.env, "run", from_here=True)
     except InvalidRequest as error:
         found.append(KeyProblem(path=("server", "run"), message=error.message))
@@ -102,8 +104,7 @@ def relative_paths(
     message = "must be absolute: the server is started in a folder of its own"
     for index, word in words:
         value = word.partition("=")[2] if word.startswith("-") else word
-        is_path = "/" in value or (value is word and index > 0 and word != "")
-        is_here = from_here and is_path and not value.startswith("/") and _is(Path(value).exists)
+        is_here = from_here and index > 0 and value[:1] not in ("", "/") and _is(Path(value).exists)
         is_program = index == 0 and "/" in word and not word.startswith("/")
         if is_here or is_program or _BEGINS_RELATIVE.match(value):
             yield KeyProblem(path=("server", key, index), message=message)
@@ -114,7 +115,8 @@ def relative_paths(
 
 def _program(word: str) -> Path:
     found = word if "/" in word else shutil.which(word)
-    if found is None or not Path(found).is_absolute() or not os.access(found, os.X_OK):
+    is_there = found is not None and Path(found).is_absolute() and Path(found).is_file()
+    if found is None or not is_there or not os.access(found, os.X_OK):
         raise NotFound(f"There is no program {word}. Give the absolute path of one.")
     return Path(found)
 

@@ -149,7 +149,8 @@ def _request(runner: str, spec: str, command: str, args: tuple[str, ...]) -> Pac
             version=version, command=command or found[1], args=args,
         )  # fmt: skip
     raise InvalidRequest(
-        f"{runner} {spec}: write a package of the registry, as NAME or NAME@VERSION. Aileron "
+        f"{runner} {spec}".rstrip()
+        + ": write a package of the registry, as NAME or NAME@VERSION. Aileron "
         "installs nothing from a folder, an address or a repository."
     )
 

@@ -90,14 +90,15 @@ class ServerLog:
     def __init__(self, path: Path | None, scrubber: Scrubber, clock: Clock) -> None:
         self._path, self._scrubber, self._clock = path, scrubber, clock
         self.last: deque[str] = deque(maxlen=_LAST_LINES)
+        """Not escaped."""
         self._file = -1
         self._lock = threading.Lock()
 
     def write(self, line: bytes) -> None:
         """Write one line; from any thread."""
-        text = escape(self._scrubber.scrub(line.rstrip(b"\r")).decode("utf-8", "replace"))
+        text = self._scrubber.scrub(line.rstrip(b"\r")).decode("utf-8", "replace")
         self.last.append(text)
-        entry = f"{rfc3339(self._clock.now())} {text}\n".encode()
+        entry = f"{rfc3339(self._clock.now())} {escape(text)}\n".encode()
         with self._lock:
             if self._path is not None:
                 self._append(self._path, entry)
@@ -560,7 +561,7 @@ def list_tools(start: StartServer, name: str, table: ServerTable) -> tuple[ToolD
 
     Raises:
         Unavailable: it cannot be started here, does not start, or does not list; the message ends with its last
-            lines, escaped.
+            lines, which are hostile text.
         HashMismatch: its installed files are not those that were accepted.
     """
     if reason := start.why_not(table):

@@ -120,24 +120,30 @@ def tool_problems(
     """
     known = {each.name: each for each in tools}
     same = clashes(name, table.tools)
-    for tool in known.keys() - table.tools.keys():
+    for tool in sorted(known.keys() - table.tools.keys()):
         yield ("server", "tools"), f"has no word for the tool {tool!r}: run, ask, look or off"
     for tool in table.tools:
         if tool not in known:
             yield ("server", "tools", tool), "the server lists no such tool"
         elif tool in same:
             yield ("server", "tools", tool), f"agents would know it by the name of {same[tool]}"
+    yield from preview_problems(table)
     for tool, preview in table.previews.items():
-        path: KeyPath = ("server", "actions", tool, "preview")
-        if table.word(tool) != "ask":
-            yield path, "is only for a tool whose word is ask"
-        if preview.op not in known or table.word(preview.op) not in ("run", "look"):
-            yield (*path, "op"), "must be one of its tools whose word is run or look"
         declared = [*known[tool].properties] if tool in known else []
         for place, message in template_problems(
             cast("Json", preview.args), declared=dict.fromkeys(declared), steps=()
         ):
-            yield (*path, "args", *place), message
+            yield ("server", "actions", tool, "preview", "args", *place), message
+
+
+def preview_problems(table: ServerTable) -> Iterator[tuple[KeyPath, str]]:
+    """Yield what is wrong with the previews of a server by the words of its tools, with the key's place."""
+    for tool, preview in table.previews.items():
+        path: KeyPath = ("server", "actions", tool, "preview")
+        if table.word(tool) != "ask":
+            yield path, "is only for a tool whose word is ask"
+        if table.word(preview.op) not in ("run", "look"):
+            yield (*path, "op"), "must be one of its tools whose word is run or look"
 
 
 def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:

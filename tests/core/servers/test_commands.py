@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from click.testing import CliRunner
 
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.client import OutgoingClient
@@ -16,7 +17,8 @@ from aileron_core.connectors.servers.definitions import definitions_bytes
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import AileronError
-from aileron_tui.cli.output import EXIT, CommandContext, exit_code
+from aileron_tui.cli.commands import aileron
+from aileron_tui.cli.output import EXIT, CommandContext, report_error
 from aileron_tui.cli.server_adding import add_server
 from aileron_tui.cli.servers import (
     check_server,
@@ -66,8 +68,7 @@ class Commands:
         try:
             returned = function(self.context(as_json=False), *words, **more)
         except AileronError as error:
-            returned = exit_code(error)
-            print(error.message)
+            returned = report_error(self.context(as_json=False), error)
         assert returned == code
         found = self._capsys.readouterr()
         return found.out + found.err
@@ -306,6 +307,19 @@ def test_an_editor_changes_the_manifest_and_no_other_server(
     assert "is in the project" in told
 
 
+def test_a_question_that_is_left_ends_as_an_interrupt(
+    added: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C and Ctrl-D at "Edit it again?" are a person's, and no fault of Aileron's."""
+    monkeypatch.setattr("aileron_tui.cli.servers.has_terminal", lambda: True)
+    monkeypatch.setattr("click.edit", lambda text, extension: text.replace("= true", "= 1"))
+    words = ("server", "edit", "notes", "--home", str(added.folder / "home"))
+    left = CliRunner().invoke(aileron, words, input="")
+    assert "Edit it again?" in left.output
+    assert "internal error" not in left.output
+    assert left.exit_code == EXIT.INTERRUPTED
+
+
 def test_a_package_that_no_server_names_goes_with_a_change_or_a_failed_add(
     added: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +367,7 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
         text.replace('get_note = "run"', 'get_note = "maybe"\nmore = 1')
         .replace("[server]", '[server]\nbogus = 1\nsecrets = ["KEY"]')
         .replace('write = ["/', 'write = ["')
+        .replace('op = "get_note"', 'op = "get_note"\nargz = 1', 1)
     )
     (mine,) = ConnectorStore(added.folder / "home").list()
     beside = tmp_path / "definitions.json"
@@ -361,6 +376,7 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
     lines = file.read_text().splitlines()
     for line, problem in (
         ("more = 1", "tools.more: the server lists no such tool"),
+        ("argz = 1", "actions.edit_note.preview.argz: unknown manifest key"),
         ('get_note = "maybe"', "tools.get_note: must be one of run, ask, look, off"),
         ("more = 1", "tools.more: must be one of"),
         ("bogus = 1", "bogus: unknown manifest key"),
@@ -376,6 +392,21 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
     told = added.printed(check_server, str(file), code=2)
     assert "preview.op: must be one of its tools whose word is run or look" in told
     beside.unlink()
+    told = added.printed(check_server, str(file), code=2)
+    assert "preview.op: must be one of its tools whose word is run or look" in told
+    _written(
+        file,
+        text.replace('op = "get_note"', "op = 3").replace(
+            'program = ["', 'program = ["x", "./x", "'
+        ),
+    )
+    told = added.printed(check_server, str(file), code=2)
+    for problem in (
+        "preview.op: must be a string",
+        "program[1]: must be absolute",
+        "program: must begin",
+    ):
+        assert problem in told
     file.write_text('[connector]\nname = "local://a/b"\nversion = "1.0.0"\n')
     assert "no table [server]" in added.printed(check_server, str(file), code=2)
 
