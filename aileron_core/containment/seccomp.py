@@ -34,7 +34,7 @@ _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """AUDIT_ARCH_* of linux/audit.h."""
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 """The number of `socket`."""
-_AF_VSOCK = 40
+_AF_UNIX, _AF_VSOCK = 1, 40
 _X32 = 0x40000000
 """__X32_SYSCALL_BIT: on x86_64, the calls of the 32-bit ABI for 64-bit processors."""
 
@@ -45,8 +45,12 @@ _LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 
 
-def build_filter(machine: str) -> bytes | None:
+def build_filter(machine: str, *, unix_sockets: bool = True) -> bytes | None:
     """Return the filter for the architecture *machine*, as an array of `struct sock_filter`.
+
+    Args:
+        unix_sockets: whether a program may make one, other than a pair. Who is given a folder's descriptor
+            through one has it as it was mounted where that comes from.
 
     Returns:
         None for an architecture whose system call numbers are not known here.
@@ -59,7 +63,8 @@ def build_filter(machine: str) -> bytes | None:
         _line(_IF_EQUAL, _SOCKET[machine], then=1),
         _line(_RETURN, _ALLOW),
         _line(_LOAD, _ARGUMENT),
-        _line(_IF_EQUAL, _AF_VSOCK, then=1),
+        _line(_IF_EQUAL, _AF_VSOCK, then=2),
+        _line(_IF_EQUAL, _AF_VSOCK if unix_sockets else _AF_UNIX, then=1),
         _line(_RETURN, _ALLOW),
         _line(_RETURN, _ERRNO | errno.EAFNOSUPPORT),
     ]

@@ -59,13 +59,16 @@ def find_bwrap() -> str | None:
     return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
 
 
-def find_sandbox_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSupport:
+def find_sandbox_support(
+    *, offline: bool, allow_abstract: bool = False, unix_sockets: bool = True
+) -> SandboxSupport:
     """Return what an agent can be contained with on this machine.
 
     Args:
         offline: the sandbox has a network namespace of its own, without anybody else's abstract
             sockets.
         allow_abstract: the person accepts that the agent can reach abstract sockets.
+        unix_sockets: as of `build_filter`.
 
     Raises:
         NotFound: bubblewrap is not installed, or this is not Linux.
@@ -85,7 +88,7 @@ def find_sandbox_support(*, offline: bool, allow_abstract: bool = False) -> Sand
             "The sandbox needs bubblewrap, which is not installed. Install the package "
             f"`bubblewrap` (apt, dnf, pacman).{OR_WITHOUT}"
         )
-    calls = machine_filter()
+    calls = machine_filter(unix_sockets=unix_sockets)
     if calls is None:
         raise Forbidden(
             f"Aileron has no system call filter for this machine ({platform.machine()}, "
@@ -122,10 +125,11 @@ def refuse_root() -> None:
         )
 
 
-def machine_filter() -> bytes | None:
+def machine_filter(*, unix_sockets: bool = True) -> bytes | None:
     """Return the system call filter for this machine's architecture, None if there is none."""
     # A 32-bit Python on a 64-bit kernel speaks another architecture than the machine's name says.
-    return build_filter(platform.machine()) if struct.calcsize("P") == 8 else None
+    machine = platform.machine()
+    return build_filter(machine, unix_sockets=unix_sockets) if struct.calcsize("P") == 8 else None
 
 
 def is_root_outside(euid: int, uid_map: str) -> bool:

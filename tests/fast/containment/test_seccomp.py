@@ -14,9 +14,11 @@ KEYCTL = {"x86_64": 250, "aarch64": 219}
 """From man pages and headers, not from the table that is tested."""
 
 
-def answer(machine: str, architecture: int, number: int, argument: int = 0) -> int:
+def answer(
+    machine: str, architecture: int, number: int, argument: int = 0, *, unix_sockets: bool = True
+) -> int:
     """Return what the filter for *machine* says to a call with a first *argument*."""
-    program = build_filter(machine)
+    program = build_filter(machine, unix_sockets=unix_sockets)
     assert program is not None
     lines = list(struct.iter_unpack("=HBBI", program))
     number = number if number < 2**31 else number - 2**32
@@ -55,6 +57,14 @@ def test_only_sockets_to_a_virtual_machines_host_are_unsupported(machine: str, s
     refused = {each: code for each, code in said.items() if code != ALLOW}
     assert refused == {40: 0x00050000 | errno.EAFNOSUPPORT}
     assert answer(machine, ARCHITECTURES[machine], socket, 2**32 + 40) != ALLOW
+    others = {
+        each: answer(machine, ARCHITECTURES[machine], socket, each, unix_sockets=False)
+        for each in range(64)
+    }
+    unsupported = 0x00050000 | errno.EAFNOSUPPORT
+    assert {each: code for each, code in others.items() if code != ALLOW} == {
+        1: unsupported, 40: unsupported,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("machine", "foreign"), [("x86_64", I386), ("aarch64", ARM)])
