@@ -6,10 +6,12 @@ It mounts folders on others, or has what is mounted be read-only or writable.
 
 A program of its own, because only a process without threads can join a user namespace. Once it has
 joined it opens what it was told and nothing else, without following links: everything that it can
-reach is as the agent has arranged it. What is opened has to be what was named outside (device and
-inode), so that the agent can at most have itself served badly.
+reach is as the agent has arranged it. So it imports nothing any more, and has no traceback printed, which
+would read its own source there. What is opened has to be what was named outside (device and inode, or the
+mount's number), so that the agent can at most have itself served badly.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -88,18 +90,16 @@ def mount_in_sandbox(namespace: int, mounts: Sequence[SandboxMount]) -> list[str
     return ["the sandbox cannot be joined"] * len(mounts) if done is None else done
 
 
-def set_read_only(
-    namespace: int, mounts: Mapping[Path, tuple[int, int]], *, read_only: bool
-) -> bool:
+def set_read_only(namespace: int, mounts: Mapping[int, Path], *, read_only: bool) -> bool:
     """Have all of *mounts* be read-only, or writable again, in the mount namespace *namespace*.
 
     Args:
-        mounts: device and inode of what is mounted, by its path in the sandbox.
+        mounts: their paths in the sandbox, by their number.
 
     Returns:
-        Whether that was done; if not, those that were are as before again.
+        Whether that was done; if not, those that were are as before again, as far as they can be.
     """
-    asked = [[str(path), identity] for path, identity in mounts.items()]
+    asked = [[number, str(path)] for number, path in mounts.items()]
     return _run(namespace, asked, "read-only" if read_only else "writable") is True
 
 
@@ -158,17 +158,21 @@ def _mount_each(mounts: list[Any]) -> list[str | None]:
     return results
 
 
-def _set_read_only(mounts: list[tuple[str, list[int]]], *, read_only: bool) -> bool:
+def _set_read_only(mounts: list[tuple[int, str]], *, read_only: bool, numbers: int) -> bool:
     done: list[int] = []
     try:
-        for path, identity in mounts:
+        for number, path in mounts:
             place = PurePosixPath(path)
-            mount = _open(_open_folder(str(place.parent)), place.name, identity)
+            mount = os.open(place.name, _FLAGS, dir_fd=_open_folder(str(place.parent)))
+            info = os.read(os.open(str(mount), os.O_RDONLY, dir_fd=numbers), 4096)
+            if b"mnt_id:\t%d\n" % number not in info:
+                raise FileNotFoundError(0, "it is another one by now")
             _set(mount, read_only=read_only)
             done.append(mount)
     except OSError:
         for mount in done:
-            set_mount_read_only(mount, read_only=not read_only)
+            with contextlib.suppress(OSError):
+                _set(mount, read_only=not read_only)
         return False
     return True
 
@@ -195,9 +199,20 @@ def main() -> None:
     """Join the namespace, do what is asked, and print whether, or for each why it failed."""
     asked = json.load(sys.stdin)
     namespace, *how = sys.argv[1:]
-    join_namespace(int(namespace), "mnt")
-    done = _set_read_only(asked, read_only=how == ["read-only"]) if how else _mount_each(asked)
-    sys.stdout.write(json.dumps(done))
+    numbers = os.open("/proc/self/fdinfo", os.O_RDONLY | os.O_DIRECTORY)
+    sys.path.clear()
+    code = 1
+    try:
+        join_namespace(int(namespace), "mnt")
+        done = (
+            _set_read_only(asked, read_only=how == ["read-only"], numbers=numbers)
+            if how
+            else _mount_each(asked)
+        )
+        os.write(1, json.dumps(done).encode("ascii"))
+        code = 0
+    finally:
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -80,6 +80,8 @@ for name in ("notes", "new", ".envrc", ".git/config", "sub/.git/hooks/new", ".vs
     attempt("write " + name, lambda: write(told["listed"] + "/" + name))
 attempt("unlisted", lambda: write(told["listed"] + "/../unlisted/new"))
 attempt("namespace", lambda: subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode)
+attempt("unix socket", lambda: str(socket.socket(socket.AF_UNIX)))
+attempt("unix pair", lambda: len(socket.socketpair()))
 attempt("descriptors", lambda: sorted(os.listdir("/proc/self/fd"))[3:-1])
 print(json.dumps(met), flush=True)
 sys.stdin.read()
@@ -258,15 +260,17 @@ class Bench:
         """Return what a server can write that is kept from it, and then again; and once a person has made a repository.
 
         Args:
-            more: "git" has it make a `.git`, "opened" keep a file open.
+            more: "git" has it make a `.git`, "opened" keep a file open; "file" lists one file alone.
         """
         folder = self.person / "work" / f"paused {more}"
         folder.mkdir()
         git, count = folder / ".git", folder / "count"
         program = ("/usr/bin/python3", "-c", COUNTS, str(folder), *more)
-        started = self.start(
-            "write", replace(self.table, program=program, files_write=(str(folder),))
-        )
+        listed = count if more == ("file",) else folder
+        if listed == count:
+            count.touch()
+        table = replace(self.table, program=program, files_write=(str(listed),))
+        started = self.start("write", table)
 
         def grows() -> bool:
             before, deadline = count.stat().st_size, time.monotonic() + 1
@@ -358,7 +362,9 @@ def main(folder: Path) -> None:
         "unsaid": bench.unsaid(),
         "ended": bench.ended(),
         "exchanged": bench.exchanged(),
-        "paused": {name: bench.paused(*filter(None, [name])) for name in ("", "git", "opened")},
+        "paused": {
+            name: bench.paused(*filter(None, [name])) for name in ("", "git", "opened", "file")
+        },
         "fs": {mode: bench.filesystem(mode) for mode in modes} if published else {},
         "why not": {
             "": bench.without(),

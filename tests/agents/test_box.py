@@ -50,6 +50,7 @@ def test_nothing_of_the_machine_is_there(result: dict[str, Any]) -> None:
         }  # fmt: skip
         assert met["arguments"] == ["the ${secret.TOKEN}"]
         assert met["namespace"] == 1
+        assert (met["unix socket"], met["unix pair"]) == ("OSError 97", 2)
         assert met["descriptors"] == []
         assert met["unlisted"].startswith("FileNotFoundError")
         assert {met[name] for name in ("root", "usr", "tree")} == {EROFS}
@@ -102,6 +103,9 @@ def test_what_may_write_does_so_during_calls_alone(result: dict[str, Any]) -> No
     ended = {"pauses": [False], "grows": [True, True], "resumes": [False], "git": False}
     assert paused["git"] == ended
     assert paused["opened"] == {**ended, "moved": []}
+    assert paused["file"] == {
+        "pauses": [True], "grows": [False, True], "resumes": [True], "moved": [], "git": False,
+    }  # fmt: skip
 
 
 def test_a_folder_that_an_agent_exchanges_meanwhile_starts_nothing(result: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import select
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -158,8 +158,10 @@ class BoxedServers:
         Raises:
             AileronError: a part of it may not be there, is missing, or this machine makes no box; says why.
         """
+        written = table.files_write if mode == "write" else ()
+        missing = _missing(written)
         if self._support is None:
-            self._support = find_sandbox_support(offline=True)
+            self._support = find_sandbox_support(offline=True, unix_sockets=False)
         try:
             tree = self._tree(table.tree) if table.tree else None
             program = [
@@ -176,11 +178,14 @@ class BoxedServers:
             raise Unavailable(f"{error.filename}: {error.strerror}.") from None
         except ValueError as error:
             raise Unavailable(f"A host of the server {error}.") from None
+        if missing != _missing(written):
+            raise Unavailable("The server's folders changed while it was started. Start it again.")
         path = dict.fromkeys((str(Path(program[0]).parent), *_PATH))
         return BoxContents(
             support=self._support,
             mounts=(*mounts, *sorted(own, key=lambda each: each.path)),
             checked=checked,
+            missing=missing,
             hosts=hosts,
             home=self._person,
             program=tuple(program),
@@ -219,7 +224,7 @@ class BoxedServers:
             home=self._person, project=None, aileron_home=self._home, env=self._env, tools=self._found or ()
         )  # fmt: skip
         writable = {Path(each) for each in table.files_write}
-        for path in (*map(Path, table.files_read), *sorted(writable)):
+        for path in (*({*map(Path, table.files_read)} - writable), *sorted(writable)):
             if not os.path.lexists(path):
                 raise NotFound(
                     f"{path} does not exist. Make it, or take it out of the server's files."
@@ -244,6 +249,8 @@ class BoxContents:
     mounts: tuple[Mount, ...]
     checked: Mapping[Path, tuple[int, int]]
     """Device and inode of what was checked, by its path."""
+    missing: tuple[ProtectedPaths, ...]
+    """What the person's own tools would obey and is missing in the folders that can be written: nothing can be mounted over it."""
     hosts: HostList
     home: Path
     program: tuple[str, ...]
@@ -283,7 +290,9 @@ def open_box(bwrap: int, checked: Mapping[Path, tuple[int, int]]) -> int:
     return handle
 
 
-_captured = partial(ProtectedPaths.capture, others=(".git",))
+def _missing(folders: Iterable[str]) -> tuple[ProtectedPaths, ...]:
+    real = (Path(os.path.realpath(each)) for each in sorted(folders))
+    return tuple(ProtectedPaths.capture(each, others=(".git",)) for each in real if each.is_dir())
 
 
 class _Boxed:
@@ -310,21 +319,18 @@ class _Boxed:
         self._first = -1
         """Of the first process in the box, whose end is that of all in it."""
         self._watched: list[UnfinishedSession] = []
-        self._writable: dict[int, tuple[Path, tuple[int, int]]] = {}
-        """The mounts that it writes its files through, by their number, with device and inode of what is mounted."""
+        self._writable: dict[int, Path] = {}
+        """The mounts that it writes its files through, by their number."""
 
     def watch(self) -> None:
-        """Take note of what the person's own tools would obey and is missing: nothing can be mounted over it.
+        """Take note of what is missing, to be moved away once it is there.
 
         Raises:
             Unavailable: Aileron's home cannot be written.
         """
-        mounts = self._box.mounts
-        folders = [each.source for each in mounts if each.how == "writable" and each.source]
         try:
-            for each in filter(Path.is_dir, folders):
-                missing = _captured(each)
-                session = UnfinishedSession.begin(self._home, missing, f"server-{self._name}")
+            for each in self._box.missing:
+                session = UnfinishedSession.begin(self._home, each, f"server-{self._name}")
                 self._watched.append(session)
         except OSError as error:
             raise Unavailable(f"{error.filename}: {error.strerror}.") from None
@@ -345,8 +351,13 @@ class _Boxed:
         if not os.read(output, 1):
             raise Unavailable(f"The server's box could not be made: {self._said()}")
         self._first = open_box(self.process.pid, self._box.checked)
-        if self._watched:
+        try:
             self._writable = self._found_writable()
+        except OSError as error:
+            why = error.strerror or "it ended"
+            raise Unavailable(
+                f"The server's box cannot be looked at: {why}. Start it again."
+            ) from None
         if self._network is not None:
             self._network.opened.wait(_MADE_SECONDS)
             if self._network.failure:
@@ -356,28 +367,25 @@ class _Boxed:
         with contextlib.suppress(BrokenPipeError):  # it ended: whoever reads it sees that
             self.process.stdin.write(b"\n")
 
-    def _found_writable(self) -> dict[int, tuple[Path, tuple[int, int]]]:
+    def _found_writable(self) -> dict[int, Path]:
         listed = [each.path for each in self._box.mounts if each.how == "writable"]
-        try:
-            first = first_process(self.process.pid)
-            with open_folder(Path(f"/proc/{first}")) as folder:
-                return {
-                    number: (path, identity_in_root(folder, path))
-                    for number, path in writable_mounts(first).items()
-                    if any(path.is_relative_to(each) for each in listed)
-                }
-        except OSError as error:
-            raise Unavailable(f"The server's box cannot be looked at: {error.strerror}.") from None
+        found = writable_mounts(first_process(self.process.pid)) if listed else {}
+        return {
+            number: path
+            for number, path in found.items()
+            if any(path.is_relative_to(each) for each in listed)
+        }
 
     def hosts_reached(self, since: float) -> tuple[str, ...]:
         return self._network.reached_since(since) if self._network is not None else ()
 
     def pause(self) -> bool:
         with contextlib.suppress(OSError):
-            is_done = self._set_read_only(read_only=True)
-            left = writable_mounts(first_process(self.process.pid)).keys() & self._writable.keys()
-            watched = [each.protected for each in self._watched]
-            if is_done and not left and all(_captured(each.project) == each for each in watched):
+            if not self._set_read_only(read_only=True):
+                return False
+            # Afresh: what is mounted on the machine meanwhile may have come in.
+            is_held = self._writable and not self._found_writable()
+            if is_held and self._box.missing == self._missing_now():
                 while self._watched:
                     self._watched.pop().discard()
                 return True
@@ -388,14 +396,18 @@ class _Boxed:
         with contextlib.suppress(AileronError, OSError):
             now = self._again()
             if (now.mounts, now.checked) == (self._box.mounts, self._box.checked):
+                self._box = now
                 self.watch()
                 return self._set_read_only(read_only=False)
         return False
 
+    def _missing_now(self) -> tuple[ProtectedPaths, ...]:
+        return _missing(str(each.project) for each in self._box.missing)
+
     def _set_read_only(self, *, read_only: bool) -> bool:
         namespace = sandbox_namespace(self.process.pid)
         try:
-            return set_read_only(namespace, dict(self._writable.values()), read_only=read_only)
+            return set_read_only(namespace, self._writable, read_only=read_only)
         finally:
             os.close(namespace)
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -316,3 +317,13 @@ def test_a_kill_in_the_middle_of_it(repo: Bench, monkeypatch: pytest.MonkeyPatch
     assert agent.end().count("sub/.git is a new repository") == 1
     assert entries(repo.project / "sub") == {"f", ".git.disarmed"}
     assert not list((repo.aileron / "git").iterdir())
+
+
+def test_what_joins_a_sandbox_reads_nothing_there_to_say_why_it_failed() -> None:
+    """A traceback would show lines of its source, and decode them as the agent's own file there says."""
+    with Path("/proc/self/ns/net").open() as own:  # whose user namespace it is in already
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "aileron_core.containment.sandbox_mounts", str(own.fileno())],
+            input="[]", capture_output=True, text=True, pass_fds=(own.fileno(),), check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
