@@ -34,12 +34,15 @@ _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """AUDIT_ARCH_* of linux/audit.h."""
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 """The number of `socket`."""
+_SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
 _AF_UNIX, _AF_VSOCK = 1, 40
+_STREAMS = [kind | flags for kind in (1, 5) for flags in (0, 0x800, 0x80000, 0x80800)]
+"""SOCK_STREAM and SOCK_SEQPACKET, with SOCK_NONBLOCK and SOCK_CLOEXEC: a pair of datagrams can send to others."""
 _X32 = 0x40000000
 """__X32_SYSCALL_BIT: on x86_64, the calls of the 32-bit ABI for 64-bit processors."""
 
-_NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
-"""Offsets in struct seccomp_data; of the first argument the lower half, of which alone `socket` takes note."""
+_NUMBER, _ARCHITECTURE, _ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+"""Offsets in struct seccomp_data; of an argument the lower half, of which alone `socket` takes note."""
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 """BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_JMP|JGE|K, BPF_RET|K."""
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -49,8 +52,8 @@ def build_filter(machine: str, *, unix_sockets: bool = True) -> bytes | None:
     """Return the filter for the architecture *machine*, as an array of `struct sock_filter`.
 
     Args:
-        unix_sockets: whether a program may make one, other than a pair. Who is given a folder's descriptor
-            through one has it as it was mounted where that comes from.
+        unix_sockets: whether a program may make one, other than a pair of streams, which reach nobody else. Who is
+            given a folder's descriptor through one has it as it was mounted where that comes from.
 
     Returns:
         None for an architecture whose system call numbers are not known here.
@@ -68,6 +71,15 @@ def build_filter(machine: str, *, unix_sockets: bool = True) -> bytes | None:
         _line(_RETURN, _ALLOW),
         _line(_RETURN, _ERRNO | errno.EAFNOSUPPORT),
     ]
+    if not unix_sockets:
+        pairs = [
+            _line(_LOAD, _SECOND_ARGUMENT),
+            *(_line(_IF_EQUAL, each, then=len(_STREAMS) - at) for at, each in enumerate(_STREAMS)),
+            _line(_RETURN, _ERRNO | errno.EAFNOSUPPORT),
+            _line(_RETURN, _ALLOW),
+        ]
+        is_pair = _line(_IF_EQUAL, _SOCKETPAIR[machine], then=1)
+        families = [is_pair, _line(_IF_AT_LEAST, 0, then=len(pairs)), *pairs, *families]
     unsupported = len(numbers) + len(families)
     lines = [
         _line(_LOAD, _ARCHITECTURE),

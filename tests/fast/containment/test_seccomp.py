@@ -15,14 +15,20 @@ KEYCTL = {"x86_64": 250, "aarch64": 219}
 
 
 def answer(
-    machine: str, architecture: int, number: int, argument: int = 0, *, unix_sockets: bool = True
+    machine: str,
+    architecture: int,
+    number: int,
+    argument: int = 0,
+    second: int = 0,
+    *,
+    unix_sockets: bool = True,
 ) -> int:
-    """Return what the filter for *machine* says to a call with a first *argument*."""
+    """Return what the filter for *machine* says to a call with a first *argument*, and a *second*."""
     program = build_filter(machine, unix_sockets=unix_sockets)
     assert program is not None
     lines = list(struct.iter_unpack("=HBBI", program))
     number = number if number < 2**31 else number - 2**32
-    data = struct.pack("=iIQQ", number, architecture, 0, argument)
+    data = struct.pack("=iIQQQ", number, architecture, 0, argument, second)
     at, loaded = 0, 0
     while True:
         code, then, otherwise, value = lines[at]
@@ -65,6 +71,23 @@ def test_only_sockets_to_a_virtual_machines_host_are_unsupported(machine: str, s
     assert {each: code for each, code in others.items() if code != ALLOW} == {
         1: unsupported, 40: unsupported,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("machine", "pair"), [("x86_64", 53), ("aarch64", 199)])
+def test_of_pairs_those_that_reach_nobody_else_are_left(machine: str, pair: int) -> None:
+    """Streams and packets in order: a pair of datagrams, and what the kernel takes for one, can send anywhere."""
+    architecture = ARCHITECTURES[machine]
+    for flags in (0, 0x800, 0x80000, 0x80800):
+        said = {
+            kind: answer(machine, architecture, pair, 1, kind | flags, unix_sockets=False)
+            for kind in range(16)
+        }
+        assert {kind for kind, code in said.items() if code == ALLOW} == {1, 5}
+        assert {*said.values()} == {ALLOW, 0x00050000 | errno.EAFNOSUPPORT}
+    assert answer(machine, architecture, pair, 1, 2) == ALLOW
+    assert {answer(machine, architecture, each, unix_sockets=False) for each in range(30)} == {
+        ALLOW
+    }
 
 
 @pytest.mark.parametrize(("machine", "foreign"), [("x86_64", I386), ("aarch64", ARM)])
