@@ -25,7 +25,7 @@ _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _OPEN_TREE_CLONE, _AT_EMPTY_PATH, _AT_RECURSIVE = 1, 0x1000, 0x8000
 _EMPTY_SOURCE_PATH, _EMPTY_TARGET_PATH = 0x04, 0x40
 """MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH of linux/mount.h."""
-_MOUNT_SETATTR, _MOUNT_ATTR_RDONLY = 442, 1
+_MOUNT_SETATTR, _MOUNT_ATTR_RDONLY, _MS_PRIVATE = 442, 1, 1 << 18
 _NS_GET_USERNS = 0xB701
 _CLONE_NEWUSER, _CLONE_NEW = 0x10000000, {"mnt": 0x00020000, "net": 0x40000000}
 _RENAME_EXCHANGE = 2
@@ -179,7 +179,8 @@ def set_mount_read_only(mount: int, *, read_only: bool) -> None:
         OSError: the kernel refused: a file is open for writing there (EBUSY), for one.
     """
     on, off = (_MOUNT_ATTR_RDONLY, 0) if read_only else (0, _MOUNT_ATTR_RDONLY)
-    attributes = struct.pack("=QQQQ", on, off, 0, 0)
+    # Private: what is mounted on the machine later does not come in.
+    attributes = struct.pack("=QQQQ", on, off, _MS_PRIVATE, 0)
     call = (_MOUNT_SETATTR, mount, b"", _AT_EMPTY_PATH, attributes, len(attributes))
     if _libc().syscall(*call) != 0:
         raise _fail("mount_setattr")

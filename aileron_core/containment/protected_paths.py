@@ -69,9 +69,7 @@ class ProtectedPaths:
         names = (*PROTECTED_NAMES, *others)
         missing = tuple(name for name in names if not os.path.lexists(project / name))
         links = {
-            name: _capture_link(project, name)
-            for name in PROTECTED_NAMES
-            if (project / name).is_symlink()
+            name: _capture_link(project, name) for name in names if (project / name).is_symlink()
         }
         return cls(project=project, missing=missing, links=links)
 

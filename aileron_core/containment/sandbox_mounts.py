@@ -19,7 +19,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -69,18 +69,19 @@ def first_process(bwrap: int) -> int:
     return int(children[0])
 
 
-def writable_mounts(process: int) -> dict[int, Path]:
-    """Return where mounts are that *process* may write through, by their number.
+def mounts_below(process: int, folders: Iterable[Path]) -> dict[int, tuple[Path, bool]]:
+    """Return the mounts at or below *folders* as *process* has them: where, and whether it may write through it.
 
     Raises:
         OSError: it has ended.
     """
-    found: dict[int, Path] = {}
+    folders, found = [*folders], dict[int, tuple[Path, bool]]()
     for line in Path(f"/proc/{process}/mountinfo").read_bytes().splitlines():
-        number, _, _, _, path, options, *_ = line.split(b" ")
-        if b"rw" in options.split(b","):
-            plain = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), path)
-            found[int(number)] = Path(os.fsdecode(plain))
+        number, _, _, _, name, options, *_ = line.split(b" ")
+        plain = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), name)
+        path = Path(os.fsdecode(plain))
+        if any(path.is_relative_to(each) for each in folders):
+            found[int(number)] = path, b"rw" in options.split(b",")
     return found
 
 
@@ -160,6 +161,7 @@ def _mount_each(mounts: list[Any]) -> list[str | None]:
 
 def _set_read_only(mounts: list[tuple[int, str]], *, read_only: bool, numbers: int) -> bool:
     done: list[int] = []
+    until = time.monotonic() + _BUSY_SECONDS
     try:
         for number, path in mounts:
             place = PurePosixPath(path)
@@ -167,23 +169,22 @@ def _set_read_only(mounts: list[tuple[int, str]], *, read_only: bool, numbers: i
             info = os.read(os.open(str(mount), os.O_RDONLY, dir_fd=numbers), 4096)
             if b"mnt_id:\t%d\n" % number not in info:
                 raise FileNotFoundError(0, "it is another one by now")
-            _set(mount, read_only=read_only)
+            _set(mount, until, read_only=read_only)
             done.append(mount)
     except OSError:
         for mount in done:
             with contextlib.suppress(OSError):
-                _set(mount, read_only=not read_only)
+                set_mount_read_only(mount, read_only=not read_only)
         return False
     return True
 
 
-def _set(mount: int, *, read_only: bool) -> None:
-    """Do it once nothing is written there; what is open longer than a moment is left open.
+def _set(mount: int, until: float, *, read_only: bool) -> None:
+    """Do it once nothing is written there, tried *until* then: what is open longer than a moment is left open.
 
     Raises:
         OSError: something is.
     """
-    until = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
             set_mount_read_only(mount, read_only=read_only)

@@ -260,12 +260,14 @@ class Bench:
         """Return what a server can write that is kept from it, and then again; and once a person has made a repository.
 
         Args:
-            more: "git" has it make a `.git`, "opened" keep a file open; "file" lists one file alone.
+            more: "git" has it make a `.git`, "opened" keep a file open; "file" lists one file alone; the person saves
+                what is kept read-only while it may write ("saved"), or may not ("kept").
         """
         folder = self.person / "work" / f"paused {more}"
         folder.mkdir()
         git, count = folder / ".git", folder / "count"
         program = ("/usr/bin/python3", "-c", COUNTS, str(folder), *more)
+        (folder / ".envrc").write_text("mine")
         listed = count if more == ("file",) else folder
         if listed == count:
             count.touch()
@@ -278,14 +280,23 @@ class Bench:
                 time.sleep(0.01)
             return size > before
 
+        def save() -> None:
+            (folder / "new").write_text("mine again")
+            (folder / "new").rename(folder / ".envrc")
+
         try:
             assert started.process.stdout
             started.process.stdout.readline()
             while not count.exists() or (more == ("git",) and not git.exists()):
                 time.sleep(0.01)
             met: dict[str, Any] = {"pauses": [started.pause()], "grows": [grows()]}
+            if more == ("kept",):
+                save()
             met["resumes"] = [met["pauses"][0] and started.resume()]
             met["grows"] += [grows()]
+            if more == ("saved",):
+                save()
+                met["pauses"] += [started.pause()]
             if not more:
                 met["pauses"] += [started.pause()]
                 (git / "hooks").mkdir(parents=True)  # a person's `git init`
@@ -363,7 +374,8 @@ def main(folder: Path) -> None:
         "ended": bench.ended(),
         "exchanged": bench.exchanged(),
         "paused": {
-            name: bench.paused(*filter(None, [name])) for name in ("", "git", "opened", "file")
+            name: bench.paused(*filter(None, [name]))
+            for name in ("", "git", "opened", "file", "saved", "kept")
         },
         "fs": {mode: bench.filesystem(mode) for mode in modes} if published else {},
         "why not": {

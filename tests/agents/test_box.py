@@ -100,9 +100,20 @@ def test_what_may_write_does_so_during_calls_alone(result: dict[str, Any]) -> No
     }  # fmt: skip
     (moved,) = paused["git"].pop("moved")
     assert ".git is new. It was moved to" in moved
-    ended = {"pauses": [False], "grows": [True, True], "resumes": [False], "git": False}
-    assert paused["git"] == ended
-    assert paused["opened"] == {**ended, "moved": []}
+    ended = {"pauses": [False], "resumes": [False], "git": False}
+    assert paused["git"] == {**ended, "grows": [False, False]}
+    assert paused["opened"] == {**ended, "grows": [True, True], "moved": []}
+    (uncovered,) = paused["saved"].pop("moved")
+    assert "paused ('saved',)/.envrc was replaced while the server ran" in uncovered
+    assert paused["saved"] == {
+        **ended,
+        "pauses": [True, False],
+        "grows": [False, True],
+        "resumes": [True],
+    }
+    assert paused["kept"] == {
+        **ended, "pauses": [True], "grows": [False, False], "moved": [],
+    }  # fmt: skip
     assert paused["file"] == {
         "pauses": [True], "grows": [False, True], "resumes": [True], "moved": [], "git": False,
     }  # fmt: skip

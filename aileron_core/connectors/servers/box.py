@@ -30,9 +30,9 @@ from aileron_core.containment.protected_paths import ProtectedPaths, UnfinishedS
 from aileron_core.containment.safe_paths import open_beneath, open_folder
 from aileron_core.containment.sandbox_mounts import (
     first_process,
+    mounts_below,
     sandbox_namespace,
     set_read_only,
-    writable_mounts,
 )
 from aileron_core.containment.support import SandboxSupport, find_sandbox_support
 from aileron_core.containment.toolchains import find_tools, program_mounts
@@ -159,10 +159,10 @@ class BoxedServers:
             AileronError: a part of it may not be there, is missing, or this machine makes no box; says why.
         """
         written = table.files_write if mode == "write" else ()
-        missing = _missing(written)
         if self._support is None:
             self._support = find_sandbox_support(offline=True, unix_sockets=False)
         try:
+            missing = _missing(written)
             tree = self._tree(table.tree) if table.tree else None
             program = [
                 word.replace(TREE, str(tree), 1) if word.startswith(TREE) else word
@@ -174,12 +174,12 @@ class BoxedServers:
             own = [*certificates.values(), *self._files(table, mode)]
             own = [each for each in own if not _is_shown(each, mounts)]
             checked = {each.path: _identity(each) for each in own}
+            if missing != _missing(written):
+                raise Unavailable("The server's folders changed meanwhile. Start it again.")
         except OSError as error:
             raise Unavailable(f"{error.filename}: {error.strerror}.") from None
         except ValueError as error:
             raise Unavailable(f"A host of the server {error}.") from None
-        if missing != _missing(written):
-            raise Unavailable("The server's folders changed while it was started. Start it again.")
         path = dict.fromkeys((str(Path(program[0]).parent), *_PATH))
         return BoxContents(
             support=self._support,
@@ -295,6 +295,10 @@ def _missing(folders: Iterable[str]) -> tuple[ProtectedPaths, ...]:
     return tuple(ProtectedPaths.capture(each, others=(".git",)) for each in real if each.is_dir())
 
 
+def _not_kept(path: Path) -> str:
+    return f"{escape(str(path))} was replaced while the server ran, which could write it then. Check it."
+
+
 class _Boxed:
     """A server in its box.
 
@@ -319,8 +323,10 @@ class _Boxed:
         self._first = -1
         """Of the first process in the box, whose end is that of all in it."""
         self._watched: list[UnfinishedSession] = []
-        self._writable: dict[int, Path] = {}
-        """The mounts that it writes its files through, by their number."""
+        self._mounted: dict[int, tuple[Path, bool]] = {}
+        """What was mounted in the folders that it may write, by its number: where, and whether it writes through it."""
+        self._uncovered: list[Path] = []
+        """What was to stay read-only, and was replaced outside."""
 
     def watch(self) -> None:
         """Take note of what is missing, to be moved away once it is there.
@@ -352,7 +358,7 @@ class _Boxed:
             raise Unavailable(f"The server's box could not be made: {self._said()}")
         self._first = open_box(self.process.pid, self._box.checked)
         try:
-            self._writable = self._found_writable()
+            self._mounted = self._mounts()
         except OSError as error:
             why = error.strerror or "it ended"
             raise Unavailable(
@@ -367,38 +373,36 @@ class _Boxed:
         with contextlib.suppress(BrokenPipeError):  # it ended: whoever reads it sees that
             self.process.stdin.write(b"\n")
 
-    def _found_writable(self) -> dict[int, Path]:
+    def _mounts(self) -> dict[int, tuple[Path, bool]]:
+        """Return what is mounted in the folders that it may write; a cover is gone if what it covers was replaced outside."""
         listed = [each.path for each in self._box.mounts if each.how == "writable"]
-        found = writable_mounts(first_process(self.process.pid)) if listed else {}
-        return {
-            number: path
-            for number, path in found.items()
-            if any(path.is_relative_to(each) for each in listed)
-        }
+        return mounts_below(first_process(self.process.pid), listed) if listed else {}
 
     def hosts_reached(self, since: float) -> tuple[str, ...]:
         return self._network.reached_since(since) if self._network is not None else ()
 
     def pause(self) -> bool:
         with contextlib.suppress(OSError):
-            if not self._set_read_only(read_only=True):
+            held = {number: (path, False) for number, (path, _) in self._mounted.items()}
+            if not self._mounted or not self._set_read_only(read_only=True):
                 return False
-            # Afresh: what is mounted on the machine meanwhile may have come in.
-            is_held = self._writable and not self._found_writable()
-            if is_held and self._box.missing == self._missing_now():
+            now = self._mounts()
+            self._uncovered = [path for number, (path, _) in held.items() if number not in now]
+            if now == held and self._box.missing == self._missing_now():
                 while self._watched:
                     self._watched.pop().discard()
                 return True
-            self._set_read_only(read_only=False)
         return False
 
     def resume(self) -> bool:
         with contextlib.suppress(AileronError, OSError):
+            held = {number: (path, False) for number, (path, _) in self._mounted.items()}
             now = self._again()
-            if (now.mounts, now.checked) == (self._box.mounts, self._box.checked):
+            is_same = (now.mounts, now.checked) == (self._box.mounts, self._box.checked)
+            if is_same and self._mounts() == held:
                 self._box = now
                 self.watch()
-                return self._set_read_only(read_only=False)
+                return self._set_read_only(read_only=False) and self._mounts() == self._mounted
         return False
 
     def _missing_now(self) -> tuple[ProtectedPaths, ...]:
@@ -407,7 +411,8 @@ class _Boxed:
     def _set_read_only(self, *, read_only: bool) -> bool:
         namespace = sandbox_namespace(self.process.pid)
         try:
-            return set_read_only(namespace, self._writable, read_only=read_only)
+            writable = {number: path for number, (path, is_so) in self._mounted.items() if is_so}
+            return set_read_only(namespace, writable, read_only=read_only)
         finally:
             os.close(namespace)
 
@@ -420,7 +425,7 @@ class _Boxed:
         self.process.wait()
         if self._network is not None:
             self._network.stop()
-        return [*self._moved_away()]
+        return [*self._moved_away(), *map(_not_kept, self._uncovered)]
 
     def _moved_away(self) -> Iterator[str]:
         while self._watched:

@@ -365,7 +365,10 @@ class ServerProcess:
                 if wait <= 0:
                     is_paused = started.pause()
                     with self._lock:
+                        if not is_paused and self._inbox:
+                            return False
                         self._takes_calls = self._takes_calls and is_paused
+                    self._is_over = self._is_over or not is_paused  # now, and not in its own time
                     continue
             if client.is_stale:
                 if now - listed >= _RELIST_SECONDS:
