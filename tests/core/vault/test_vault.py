@@ -99,7 +99,7 @@ def test_the_file_is_private_and_holds_no_secret(tmp_path: Path, written_vault: 
 
 
 def test_the_key_of_the_passphrase_costs_what_is_promised(tmp_path: Path) -> None:
-    """docs/wire.md#the-vaults-file"""
+    """docs/accounts.md#the-vaults-file"""
     Vault(tmp_path, FrozenClock(), kdf=None).create(Secret(PHRASE))
     kdf = json.loads((tmp_path / "vault.json").read_bytes())["kdf"]
     assert len(base64.b64decode(kdf.pop("salt"))) == 16
