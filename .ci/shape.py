@@ -1,7 +1,7 @@
 """Measure the packages: lines of each room, what is behind the gate, what a console loads, who knows a verb.
 
     python .ci/shape.py            # print all of it
-    python .ci/shape.py --check    # fail where a room has more lines than .ci/shape.toml allows it
+    python .ci/shape.py --check    # fail where a room or page is larger than .ci/shape.toml allows
 
 Run by `make shape` and `make check`, with the interpreter of .venv. A room is a folder or a module at
 the top of a package; a line is a line of a file, blank ones too.
@@ -138,13 +138,17 @@ def share_of_bodies() -> tuple[int, float]:
 
 
 def over_budget() -> list[str]:
-    """Return a sentence for each room with more lines than it may have."""
-    allowed = tomllib.loads(BUDGETS.read_text(encoding="utf-8"))["lines"]
-    counted = rooms()
+    """Return a sentence for each room with more lines, and each page with more bytes, than it may have."""
+    allowed = tomllib.loads(BUDGETS.read_text(encoding="utf-8"))
+    counted = {**rooms(), "tests": share_of_bodies()[0]}
+    pages = {
+        name: sum(page.stat().st_size for page in ROOT.glob(name)) for name in allowed["bytes"]
+    }
     return [
-        f"{name} has {counted[name]:,} lines, and may have {allowed.get(name, 0):,} (.ci/shape.toml)"
-        for name in sorted(counted)
-        if counted[name] > allowed.get(name, 0)
+        f"{name} has {has[name]:,} {unit}, and may have {allowed[unit].get(name, 0):,} (.ci/shape.toml)"
+        for unit, has in (("lines", counted), ("bytes", pages))
+        for name in sorted(has)
+        if has[name] > allowed[unit].get(name, 0)
     ]
 
 
