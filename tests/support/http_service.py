@@ -1,6 +1,7 @@
 """An HTTP server on the loopback whose every answer a test gives."""
 
 import http.server
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,13 +14,15 @@ Answering = Callable[[HttpRequest, bytes], object]
 
 @contextmanager
 def http_server(
-    answer: Answering, tls: ssl.SSLContext | None = None
+    answer: Answering, tls: ssl.SSLContext | None = None, listener: socket.socket | None = None
 ) -> Iterator[http.server.ThreadingHTTPServer]:
-    """Serve on a free port until the block ends, each connection on a thread of its own."""
+    """Serve on a free port, or on *listener*, until the block ends, each connection on a thread of its own."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # headers and body go out apart: 40 ms per answer else
+        disable_nagle_algorithm = (
+            listener is None
+        )  # headers and body go out apart: 40 ms per answer else
 
         def __getattr__(self, name: str) -> Callable[[], None]:
             if not name.startswith("do_"):
@@ -32,7 +35,10 @@ def http_server(
         def log_message(self, *_: object) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler, listener is None)
+    if listener is not None:
+        server.socket.close()
+        server.socket = listener
     server.block_on_close = False
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)

@@ -3,12 +3,11 @@
 import contextlib
 import json
 import os
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.support.http_service import HttpRequest, http_server
 from tests.support.mcp_harness import listen_unix, lock_home
 
 Script = Callable[[str, str, dict[str, Any]], bytes]
@@ -24,49 +23,17 @@ def http_answer(status: int, body: Any = None, *headers: str) -> bytes:
 @contextlib.contextmanager
 def scripted_console(home: Path, script: Script) -> Iterator[None]:
     """Be the console of *home*; each request has a thread of its own."""
-    lock = lock_home(home)
-    listener = listen_unix(home / "run" / "console.sock")
 
-    def one(connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
-            line, session, body = _read_request(connection)
-            connection.sendall(script(line, session, json.loads(body) if body else {}))
-
-    def serve() -> None:
+    def answer(asked: HttpRequest, body: bytes) -> None:
+        session = asked.headers.get("Mcp-Session-Id", "")
+        asked.close_connection = True
         with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                threading.Thread(target=one, args=(connection,), daemon=True).start()
+            said = script(asked.requestline, session, json.loads(body) if body else {})
+            asked.wfile.write(said)
 
-    thread = threading.Thread(target=serve)
-    thread.start()
+    lock = lock_home(home)
     try:
-        yield
+        with http_server(answer, listener=listen_unix(home / "run" / "console.sock")):
+            yield
     finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join(60)
-        listener.close()
         os.close(lock)
-
-
-def _read_request(peer: socket.socket) -> tuple[str, str, bytes]:
-    """Return the first line of a request, its MCP session and its body.
-
-    Raises:
-        OSError: a relay has hung up before its end.
-    """
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += _more(peer)
-    head, _, body = data.partition(b"\r\n\r\n")
-    line, *fields = head.decode().split("\r\n")
-    named = dict(field.lower().split(": ", 1) for field in fields)
-    while len(body) < int(named.get("content-length", 0)):
-        body += _more(peer)
-    return line, named.get("mcp-session-id", ""), body
-
-
-def _more(peer: socket.socket) -> bytes:
-    if not (data := peer.recv(65536)):
-        raise ConnectionAbortedError
-    return data

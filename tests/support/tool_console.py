@@ -1,16 +1,17 @@
 """A console as far as a launcher needs one, in the tests' own process: it opens a session and asks its tools."""
 
 import contextlib
+import itertools
 import json
 import queue
 import socket
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from aileron_core.home.layout import Home, HomeLock
+from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.ordinary import acting_as
 
 SESSION = "ses-0123456789abcdef"
@@ -30,7 +31,8 @@ class ToolConsole:
         """Whether the session is."""
         self.results: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
         self.attached = threading.Event()
-        self.connections = 0
+        self.connected: set[HttpRequest] = set()
+        """One for each connection."""
         self._calls: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._number = 0
 
@@ -49,93 +51,44 @@ class ToolConsole:
         self.attached.clear()
         self._calls.put(None)
 
-    def answer(self, handler: "_Handler", body: Any) -> None:
-        path = handler.path
+    def answer(self, asked: HttpRequest, body: bytes) -> None:
+        self.connected.add(asked)
+        given = json.loads(body or b"null")
+        path, said, status = asked.path, {}, 200
         if path == f"{BASE}/tool-results":
-            self.results.put((body["worker"], body["frame"]))
+            self.results.put((given["worker"], given["frame"]))
         if self.gone:
-            failure = {
-                "class": "not_found",
-                "message": "Gone.",
-                "retriable": False,
-                "boundary": "gate",
-            }
-            handler.reply(404, {"error": {**failure, "audit_id": None, "details": {}}})
+            failure = {"class": "not_found", "message": "Gone.", "retriable": False}
+            status, said = (
+                404,
+                {"error": {**failure, "boundary": "gate", "audit_id": None, "details": {}}},
+            )
         elif path == f"{BASE}/tools":
-            self.features = body
-            handler.reply(200, {})
+            self.features = given
         elif path == f"{BASE}/tool-calls":
             self.attached.set()
-            handler.begin_stream()
-            while (event := self._calls.get()) is not None:
-                handler.chunk(event)
+            self._stream(asked, iter(self._calls.get, None))
+            return
         elif path == f"{BASE}/hold":
-            handler.begin_stream()
-            handler.rfile.read()
+            self._stream(asked, ())
+            asked.rfile.read()
+            return
         elif path == "/v1/sessions":
-            self.opened = body
-            own = self.home / "run" / SESSION
-            tokens = {"token": "t", "gateway_token": "g", "url": "http://127.0.0.1:9"}
-            handler.reply(200, {"session_id": SESSION, **tokens, "socket": str(own / "s.sock")})
-        else:
-            handler.reply(200, {})
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: "_Server"
-
-    def address_string(self) -> str:
-        return ""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-    def setup(self) -> None:
-        super().setup()
-        self.server.console.connections += 1
-
-    def do_GET(self) -> None:
-        self._do()
-
-    def do_POST(self) -> None:
-        self._do()
-
-    def _do(self) -> None:
-        length = int(self.headers.get("Content-Length", "0"))
-        body = json.loads(self.rfile.read(length)) if length else None
+            self.opened = given
+            own = self.home / "run" / SESSION / "s.sock"
+            said = {"session_id": SESSION, "token": "t", "gateway_token": "g"}
+            said |= {"url": "http://127.0.0.1:9", "socket": str(own)}
         with contextlib.suppress(OSError):
-            self.server.console.answer(self, body)
+            reply(asked, status, json.dumps(said).encode(), {"Content-Type": "application/json"})
 
-    def reply(self, status: int, body: Any) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def begin_stream(self) -> None:
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self.close_connection = True
-        self.chunk(b": held\n\n")
-
-    def chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-
-
-class _Server(ThreadingHTTPServer):
-    address_family = socket.AF_UNIX
-    daemon_threads = True
-
-    def __init__(self, console: ToolConsole) -> None:
-        self.console = console
-        super().__init__(str(console.home / "run" / "console.sock"), _Handler)
-
-    def server_bind(self) -> None:
-        self.socket.bind(self.server_address)
+    def _stream(self, asked: HttpRequest, events: Iterable[bytes]) -> None:
+        asked.send_response(200)
+        asked.send_header("Transfer-Encoding", "chunked")
+        asked.end_headers()
+        asked.close_connection = True
+        with contextlib.suppress(OSError):
+            for data in itertools.chain((b": held\n\n",), events):
+                asked.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
 
 @contextlib.contextmanager
@@ -146,11 +99,11 @@ def tool_console(home: Path) -> Iterator[ToolConsole]:
     lock.acquire()
     with acting_as(home.stat().st_uid):
         (home / "run" / SESSION).mkdir(mode=0o700, parents=True)
-        server = _Server(console)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(home / "run" / "console.sock"))
+        listener.listen()
     try:
-        yield console
+        with http_server(console.answer, listener=listener):
+            yield console
     finally:
-        server.shutdown()
-        server.server_close()
         lock.release()

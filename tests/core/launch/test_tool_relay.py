@@ -79,7 +79,7 @@ def test_calls_and_answers_pass_and_nothing_that_a_worker_makes_up(
     assert peer.ask("commands", "forge")["result"] == {}
     assert peer.ask("commands", "echo", text="next")["result"] == {"text": "next"}
     assert peer.ask("files", "echo", text="next")["result"] == {"text": "next"}
-    assert peer.connections == 3  # the stream, and one for each worker's answers
+    assert len(peer.connected) == 3  # the stream, and one for each worker's answers
     pid = peer.ask("commands", "pid")["result"]
     assert pid["pid"] == pid["group"] != os.getpgrp()  # no key of the terminal reaches it
 

@@ -1,7 +1,6 @@
 """A project with a real repository, an agent in a real sandbox over it, and the person's git outside."""
 
 import contextlib
-import os
 import re
 import shutil
 import subprocess
@@ -25,19 +24,6 @@ def person_env(home: Path) -> dict[str, str]:
         "HOME": str(home), "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8",
         "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true",
     }  # fmt: skip
-
-
-def git(where: Path, *words: str, home: Path | None = None, code: int | None = 0) -> str:
-    """Run the person's git in *where*; return what it printed."""
-    env = person_env(home or where)
-    settings = ("-c", "user.name=Person", "-c", "user.email=p@example.com")
-    allow = ("-c", "protocol.file.allow=always")
-    done = subprocess.run(
-        ["git", *settings, *allow, *words], cwd=where, env=env, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, errors="replace", timeout=60, check=False,
-    )  # fmt: skip
-    assert code is None or done.returncode == code, done.stdout + done.stderr
-    return done.stdout.strip()
 
 
 @dataclass
@@ -128,7 +114,22 @@ class Bench:
         self.commit("first", "file", "one\n")
 
     def git(self, *words: str, code: int | None = 0, where: Path | None = None) -> str:
-        return git(where or self.project, *words, home=self.person, code=code)
+        """Run the person's git in *where*; return what it printed."""
+        settings = (
+            *("-c", "user.name=Person", "-c", "user.email=p@example.com"),
+            *("-c", "protocol.file.allow=always"),
+        )
+        done = subprocess.run(
+            ["git", *settings, *words], cwd=where or self.project, env=person_env(self.person),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60,
+            check=False,
+        )  # fmt: skip
+        assert code is None or done.returncode == code, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    def subject(self, ref: str = "HEAD", where: Path | None = None) -> str:
+        """Return the first line of a commit's message."""
+        return self.git("log", "-1", "--format=%s", ref, where=where)
 
     def commit(self, message: str, name: str, text: str, where: Path | None = None) -> str:
         """Commit a file as the person; return the commit."""
@@ -159,6 +160,19 @@ class Bench:
         self.commit("other", "of-other", "x", where=path)
         return path
 
+    def diverge(self) -> None:
+        """Give the person a branch that changes the same file."""
+        self.git("checkout", "-q", "-b", "side")
+        self.commit("side", "file", "side\n")
+        self.git("checkout", "-q", "main")
+        self.commit("main", "file", "main\n")
+
+    def submodule(self, path: str = "deep/part") -> Path:
+        """Add a submodule; return it."""
+        self.git("submodule", "add", "-q", str(self.repository("other")), path)
+        self.git("commit", "-qm", "with a part")
+        return self.project / path
+
     def status(self, *folders: Path) -> None:
         """Do there what obeys a repository's settings; nothing of the agent's may run."""
         for where in folders or (self.project,):
@@ -175,16 +189,18 @@ class Bench:
         return dict(line.split(" ") for line in listed.splitlines())
 
 
-def needs_bwrap() -> bool:
-    """Tell whether these tests can run here."""
-    return bool(BWRAP) and os.path.exists("/usr/bin/git")  # noqa: PTH110
-
-
 def armed(bench: Bench, project: Path | None = None) -> tuple[str, str]:
     """Return the path of a program in the project that leaves a mark when it runs, and how it is made."""
     path = (project or bench.project) / "evil"
     script = f'#!/bin/sh\\necho "$0 $*" >> {bench.ran}\\n'
     return str(path), f"printf '%b' '{script}' > {path}; chmod +x {path};"
+
+
+REPOSITORY = (
+    "mkdir -p {0}/objects {0}/refs; touch {0}/objects/x {0}/refs/x; echo 'ref: refs/heads/main' > {0}/HEAD;"
+    "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {1}\\n\\tworktree = {2}\\n' > {0}/config;"
+)
+"""Makes a folder that git takes for a repository, in a way that can be committed, and that names a program."""
 
 
 def names_of_git() -> list[str]:

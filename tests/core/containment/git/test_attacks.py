@@ -7,23 +7,24 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from git_bench import HOOKS, Bench, all_settings, armed, names_of_git
 
 import aileron_core.containment.git.new_repositories as new_repositories
 from aileron_core.containment.git.new_repositories import disable_new_repositories, file_identity
 from aileron_core.containment.git.repository import RepositoryScan, scan_project
 from aileron_core.errors import Forbidden
-from tests.support.variants import variants
-
-FAKE = (
-    "mkdir -p {0}/objects {0}/refs/heads; echo 'ref: refs/heads/main' > {0}/HEAD;"
-    "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {1}\\n\\tworktree = {2}\\n' > {0}/config;"
+from tests.core.containment.git.git_bench import (
+    HOOKS,
+    REPOSITORY,
+    Bench,
+    all_settings,
+    armed,
+    names_of_git,
 )
-"""Makes a repository at the first place that names a program."""
+from tests.support.variants import variants
 
 
 def person_works(bench: Bench, *folders: Path) -> None:
-    """Do what a person does with git, in the project and in *folders*."""
+    """Do what a person does with git, in the project and in *folders*; nothing of the agent's may run."""
     (bench.project / "file").write_text("changed by the person\n")
     for where in (*folders, bench.project):
         for words in (
@@ -32,6 +33,7 @@ def person_works(bench: Bench, *folders: Path) -> None:
             ("checkout", "-q", "-f", "main"), ("gc", "--auto"),
         ):  # fmt: skip
             bench.git(*words, where=where, code=None)
+    bench.nothing_ran()
 
 
 def test_commondir(repo: Bench) -> None:
@@ -39,13 +41,12 @@ def test_commondir(repo: Bench) -> None:
     evil, arm = armed(repo)
     agent = repo.begin()
     agent.does(
-        arm + FAKE.format("elsewhere", evil, repo.project) + "rm -f .git/commondir;"
+        arm + REPOSITORY.format("elsewhere", evil, repo.project) + "rm -f .git/commondir;"
         "cp -r .git/refs .git/objects .git/packed-refs elsewhere; echo ../elsewhere > .git/commondir"
     )
-    repo.git("status")
+    repo.status()
     reported = agent.end()
     person_works(repo)
-    repo.nothing_ran()
     assert "elsewhere is new, and git would treat it as a repository" in reported
 
 
@@ -64,7 +65,6 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(repo: Bench)
     repo.nothing_ran()
     reported = agent.end()
     person_works(repo, repo.project / "nested")
-    repo.nothing_ran()
     assert "160000" not in repo.git("ls-files", "--stage")
     assert "refs/heads/main keeps your value (nested is another repository)" in reported
     for name in ("heads/second", "tags/third"):
@@ -77,21 +77,6 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(repo: Bench)
     assert "nested was staged, and left out of your index: it is another repository." in reported
     assert "nested/.git is a new repository. It was renamed to nested/.git.disarmed" in reported
     assert repo.git("cat-file", "-t", "refs/aileron/ses-1/heads/second") == "commit"
-
-
-def test_a_gitlink_that_is_staged_alone(repo: Bench) -> None:
-    """The rest of the index arrives without it, while the repository behind it is still armed."""
-    evil, arm = armed(repo)
-    agent = repo.begin()
-    agent.does(
-        arm + "git init -q nested; cd nested; git commit -q --allow-empty -m n;"
-        f"git config core.fsmonitor {evil}; cd ..; echo x > x; git add x nested"
-    )
-    agent.folders.import_changes()
-    assert repo.git("status", "--porcelain", "x") == "A  x"
-    repo.git("status")
-    repo.nothing_ran()
-    assert "nested was staged, and left out of your index: it is another" in agent.end()
 
 
 def test_a_gitlink_in_a_merge_or_in_history_alone(repo: Bench) -> None:
@@ -121,20 +106,32 @@ index.write(data[:-20] + hashlib.sha1(data[:-20]).digest())
 """
 
 
-@pytest.mark.parametrize("mode", ["040755", "160755"])
-def test_an_index_with_modes_that_git_takes_for_a_repository(repo: Bench, mode: str) -> None:
-    """git rounds them to those that it knows, when it makes an index from what another one says."""
+@pytest.mark.parametrize(
+    "stages",
+    [
+        "git -C nested commit -q --allow-empty -m n; git add nested",
+        *(
+            "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),nested;"
+            f"/usr/bin/python3 odd.py {mode}"
+            for mode in ("040755", "160755")
+        ),
+    ],
+    ids=["a gitlink", "040755", "160755"],
+)
+def test_an_index_with_modes_that_git_takes_for_a_repository(repo: Bench, stages: str) -> None:
+    """git rounds them to those that it knows, when it makes an index from what another one says.
+
+    The rest of the index arrives without it, while the repository behind it is still armed.
+    """
     evil, arm = armed(repo)
     (repo.project / "odd.py").write_text(ODD_MODE)
     agent = repo.begin()
     agent.does(
-        arm
-        + "git init -q nested; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),nested;"
-        f"git -C nested config core.fsmonitor {evil}; /usr/bin/python3 odd.py {mode}"
+        f"{arm} git init -q nested; git -C nested config core.fsmonitor {evil}; echo x > x; git add x; {stages}"
     )
     agent.folders.import_changes()
-    repo.git("status")
-    repo.nothing_ran()
+    assert repo.git("status", "--porcelain", "x") == "A  x"
+    repo.status()
     assert "nested" not in repo.git("ls-files", "--stage")
     assert "nested was staged, and left out of your index: it is another" in agent.end()
 
@@ -162,8 +159,7 @@ def test_a_gitlink_of_the_persons_own_history(repo: Bench, attack: str) -> None:
     )
     agent.folders.import_changes()
     repo.git("reset", "-q")
-    repo.git("status")
-    repo.nothing_ran()
+    repo.status()
     agent.end()
     assert repo.git("rev-parse", "HEAD") == before
 
@@ -180,7 +176,6 @@ def test_a_file_of_the_project_that_the_settings_include(repo: Bench, value: str
     )
     repo.session(arm + attack, code=None)
     person_works(repo)
-    repo.nothing_ran()
     assert (repo.project / "settings" / "git").read_text() == "[alias]\n\tst = status\n"
 
 
@@ -190,14 +185,6 @@ def test_a_file_that_the_settings_include_and_that_is_missing(repo: Bench) -> No
     with pytest.raises(Forbidden, match=r"Your git settings include .*/project/settings"):
         repo.begin()
     assert not list((repo.aileron / "git").glob("*"))
-
-
-def part(bench: Bench) -> Path:
-    """Add a submodule on a path with a slash; return it."""
-    other = bench.repository("other")
-    bench.git("submodule", "add", "-q", str(other), "deep/part")
-    bench.git("commit", "-qm", "with a part")
-    return bench.project / "deep" / "part"
 
 
 @pytest.mark.parametrize(
@@ -213,25 +200,23 @@ def part(bench: Bench) -> Path:
 def test_submodules(repo: Bench, attack: str) -> None:
     """Their git folders lie in the one above; a path with slashes hid them from a list of names."""
     evil, arm = armed(repo)
-    where = part(repo)
-    fake = FAKE.format("deep/part/.git", evil, where)
-    elsewhere = FAKE.format("deep/elsewhere", evil, where)
+    where = repo.submodule()
+    fake = REPOSITORY.format("deep/part/.git", evil, where)
+    elsewhere = REPOSITORY.format("deep/elsewhere", evil, where)
     agent = repo.begin()
     agent.does(
         arm + "set +e;" + attack.format(evil=evil, fake=fake, elsewhere=elsewhere), code=None
     )
     person_works(repo, where)
-    repo.nothing_ran()
     agent.end()
     person_works(repo, where)
-    repo.nothing_ran()
     assert (where / ".git").is_file()
 
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_submodule_that_is_not_checked_out(repo: Bench, gone: bool) -> None:
     """git's index says that a repository belongs there; the agent may not bring one."""
-    part(repo)
+    repo.submodule()
     repo.git("clone", "-q", str(repo.project), "clone", where=repo.folder)
     clone = repo.folder / "clone"
     if gone:
@@ -241,35 +226,27 @@ def test_a_submodule_that_is_not_checked_out(repo: Bench, gone: bool) -> None:
     agent = repo.begin(project=clone)
     assert "deep/part is not checked out" in agent.folders.notices[0]
     attack = "mv deep deeper; mv deep/part p2; mkdir -p deep/part/.git;"
-    fake = FAKE.format("deep/part/.git", evil, clone / "deep" / "part")
+    fake = REPOSITORY.format("deep/part/.git", evil, clone / "deep" / "part")
     agent.does(arm + "set +e;" + attack + fake, code=None)
-    repo.git("status", where=clone)
-    repo.git("diff", where=clone)
-    repo.nothing_ran()
+    repo.status(clone)
     agent.end()
-    repo.git("status", where=clone)
-    repo.nothing_ran()
+    repo.status(clone)
 
 
 def test_config_of_a_worktree(repo: Bench) -> None:
     """`config.worktree` is obeyed where the person's config says so."""
     repo.git("config", "extensions.worktreeConfig", "true")
     evil, arm = armed(repo)
-    agent = repo.begin()
-    agent.does(arm + f"git config --file .git/config.worktree core.fsmonitor {evil}")
-    repo.git("status")
-    agent.end()
+    repo.session(arm + f"git config --file .git/config.worktree core.fsmonitor {evil}")
     person_works(repo)
-    repo.nothing_ran()
 
 
 @pytest.mark.parametrize("name", ["bare", "deep/er/x.git", "file.git.disarmed"])
 def test_a_folder_of_a_repositorys_shape(repo: Bench, name: str) -> None:
     """git takes the folder that it is started in for a repository, without any `.git`."""
     evil, arm = armed(repo)
-    reported = repo.session(arm + FAKE.format(name, evil, repo.project))
+    reported = repo.session(arm + REPOSITORY.format(name, evil, repo.project))
     person_works(repo, repo.project / name, repo.project / name / "refs")
-    repo.nothing_ran()
     assert f"{name} is new, and git would treat it as a repository" in reported
     assert (repo.project / name / "HEAD.disarmed").read_text() == "ref: refs/heads/main\n"
 
@@ -290,15 +267,14 @@ def test_a_folder_of_a_repositorys_shape(repo: Bench, name: str) -> None:
 def test_a_new_repository_in_the_project(repo: Bench, attack: str, left: str) -> None:
     """A folder, a file, a link; in a folder that was closed; one inside another."""
     evil, arm = armed(repo)
-    fake = FAKE.format("sub/.git", evil, repo.project)
-    elsewhere = FAKE.format("elsewhere", evil, repo.project)
+    fake = REPOSITORY.format("sub/.git", evil, repo.project)
+    elsewhere = REPOSITORY.format("elsewhere", evil, repo.project)
     reported = repo.session(arm + attack.format(fake=fake, elsewhere=elsewhere))
     assert "sub/.git is a new repository" in reported
     sub = repo.project / "sub"
     sub.chmod(0o755)
     assert (repo.project / left).exists() or (repo.project / left).is_symlink()
     person_works(repo, sub, *[path for path in sub.rglob("*") if path.is_dir()])
-    repo.nothing_ran()
 
 
 def test_what_lay_there_before_cannot_be_changed(repo: Bench) -> None:
@@ -314,16 +290,12 @@ def test_what_lay_there_before_cannot_be_changed(repo: Bench) -> None:
     assert (repo.project / "fixtures" / "x.git" / "HEAD").exists()
 
 
-@pytest.mark.parametrize("folder", [".git/hooks", "up.git"])
-def test_a_project_that_is_a_git_folder_is_refused(repo: Bench, folder: str) -> None:
-    """Its config and hooks would be files of the project."""
+def test_a_project_that_is_a_git_folder_or_has_a_link_for_one_is_refused(repo: Bench) -> None:
+    """Its config and hooks would be files of the project; nothing can be mounted over a link."""
     repo.git("init", "-q", "--bare", "up.git")
-    with pytest.raises(Forbidden, match="is a git folder"):
-        repo.begin(project=repo.project / folder)
-
-
-def test_a_link_in_place_of_a_git_folder_is_refused(repo: Bench) -> None:
-    """Nothing can be mounted over it, so an agent could put another in its place."""
+    for folder in (".git/hooks", "up.git"):
+        with pytest.raises(Forbidden, match="is a git folder"):
+            repo.begin(project=repo.project / folder)
     (repo.project / ".git").rename(repo.folder / "real.git")
     (repo.project / ".git").symlink_to(repo.folder / "real.git")
     with pytest.raises(Forbidden, match="is a symbolic link"):
@@ -364,18 +336,10 @@ def use(bench: Bench, words: tuple[str, ...]) -> None:
     )  # fmt: skip
 
 
-def diverged(bench: Bench) -> None:
-    """Give the person a branch that changes the same file."""
-    bench.git("checkout", "-q", "-b", "side")
-    bench.commit("side", "file", "side\n")
-    bench.git("checkout", "-q", "main")
-    bench.commit("main", "file", "main\n")
-
-
 @pytest.mark.parametrize("names", [(), tuple(PROGRAMS)], ids=["git's own list", "programs"])
 def test_no_setting_that_git_knows_reaches_the_person(repo: Bench, names: tuple[str, ...]) -> None:
     """In the config, a worktree's, an included file; every hook; attributes."""
-    diverged(repo)
+    repo.diverge()
     repo.git("config", "extensions.worktreeConfig", "true")
     assert len(names_of_git()) > 500
     evil, arm = armed(repo)
@@ -394,7 +358,7 @@ def test_no_setting_that_git_knows_reaches_the_person(repo: Bench, names: tuple[
 @pytest.mark.parametrize("name", variants(PROGRAMS, 4))
 def test_the_same_setting_in_the_persons_own_config_runs(repo: Bench, name: str) -> None:
     """So that the test above shows something: the commands there do obey these settings."""
-    diverged(repo)
+    repo.diverge()
     evil, arm = armed(repo)
     hooks = repo.folder / "hooks"
     hooks.mkdir()
@@ -402,11 +366,8 @@ def test_the_same_setting_in_the_persons_own_config_runs(repo: Bench, name: str)
     for hook in HOOKS:
         (hooks / hook).symlink_to(evil)
     (repo.project / ".gitattributes").write_text("file diff=evil filter=evil merge=evil\n")
-    value = {
-        "core.hooksPath": str(hooks),
-        "alias.evil": f"!{evil}",
-        "credential.helper": f"!{evil}",
-    }
+    value = {"core.hooksPath": str(hooks)}
+    value |= dict.fromkeys(("alias.evil", "credential.helper"), f"!{evil}")
     repo.git("config", name, value.get(name, evil))
     repo.git("add", "-A", code=None)
     repo.git("-c", f"{name}=", "commit", "-qm", "attributes", code=None)
@@ -474,11 +435,9 @@ def test_a_folder_of_a_larger_repository_cannot_become_one_while_an_agent_runs(r
             f"git config -f .git/config core.fsmonitor {evil}",
             code=None,
         )
-    repo.git("status", where=service)
-    repo.nothing_ran()
+    repo.status(service)
     one.end()
     two.does(f"git init -q .; git config core.fsmonitor {evil}", code=None)
-    repo.git("status", where=service)
-    repo.nothing_ran()
+    repo.status(service)
     two.end()
     assert not (service / ".git").exists()

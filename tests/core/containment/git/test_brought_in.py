@@ -7,15 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from git_bench import Bench, armed
 
 from aileron_core.containment.safe_paths import PROTECTED_NAMES
-
-REPOSITORY = (
-    "mkdir -p {0}/objects {0}/refs; touch {0}/objects/x {0}/refs/x; echo 'ref: refs/heads/main' > {0}/HEAD;"
-    "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {1}\\n\\tworktree = {2}\\n' > {0}/config;"
-)
-"""Makes a folder that git takes for a repository, in a way that can be committed."""
+from tests.core.containment.git.git_bench import REPOSITORY, Bench, armed
 
 
 def stage(name: str, text: str = "x", mode: str = "100644") -> str:
@@ -30,6 +24,13 @@ def repository_in(bench: Bench) -> tuple[str, str]:
     """Return what makes the program, and what makes the folder `t` with it."""
     evil, arm = armed(bench)
     return arm, REPOSITORY.format("t", evil, bench.project)
+
+
+def visit(bench: Bench, folder: str = "t") -> None:
+    """Ask git in a folder, which would run what a repository there names."""
+    (bench.project / folder).mkdir(exist_ok=True)
+    bench.git("status", where=bench.project / folder, code=None)
+    bench.nothing_ran()
 
 
 @pytest.mark.parametrize(
@@ -62,9 +63,7 @@ def test_a_folder_of_a_repositorys_shape_does_not_come_with_git(
     reported = repo.session(arm + make + agent_does)
     for words in person_does:
         repo.git(*words.split(" "), code=None)
-    (repo.project / "t").mkdir(exist_ok=True)
-    repo.git("status", where=repo.project / "t", code=None)
-    repo.nothing_ran()
+    visit(repo)
     assert "t/HEAD" in reported
     assert "is part of what git takes for a repository" in reported
 
@@ -77,9 +76,7 @@ def test_a_lone_head_waits_for_no_commit_that_has_the_rest(repo: Bench) -> None:
         "git commit -qm t; git checkout -q main; mkdir -p t; echo 'ref: refs/heads/main' > t/HEAD;"
     )
     repo.git("checkout", "feature", code=None)
-    (repo.project / "t").mkdir(exist_ok=True)
-    repo.git("status", where=repo.project / "t", code=None)
-    repo.nothing_ran()
+    visit(repo)
     assert "Its HEAD was renamed to HEAD.disarmed" in reported
 
 
@@ -95,17 +92,14 @@ def test_a_repository_that_the_person_tracks_is_not_changed(repo: Bench) -> None
     config = (
         f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = {evil}\n\tworktree = {repo.project}"
     )
-    agent = repo.begin()
-    agent.does(
+    reported = repo.session(
         arm
         + "git symbolic-ref HEAD refs/heads/feature; git reset -q;"
         + stage("t/config", config)
         + "git commit -qm armed; git symbolic-ref HEAD refs/heads/main; git reset -q"
     )
-    reported = agent.end()
     repo.git("checkout", "-qf", "feature")
-    repo.git("status", where=repo.project / "t", code=None)
-    repo.nothing_ran()
+    visit(repo)
     assert "refs/heads/feature keeps your value (t/config is part of what git" in reported
 
 
@@ -131,7 +125,7 @@ def test_no_protected_name_comes_with_git(repo: Bench) -> None:
     assert len([name for name in refs if name.startswith("refs/aileron/ses-1/heads/")]) == 2 * len(
         names
     )
-    assert repo.git("log", "-1", "--format=%s") == "sub"
+    assert repo.subject() == "sub"
     assert "`git for-each-ref refs/aileron/ses-1` lists" in reported
 
 
@@ -157,15 +151,13 @@ def test_a_repository_that_tracks_a_protected_name_goes_on(repo: Bench) -> None:
     repo.commit("mine", ".vscode/tasks.json", "mine\n")
     repo.git("branch", "old")
     repo.commit("later", "later", "x")
-    agent = repo.begin()
-    agent.does(
+    reported = repo.session(
         "git checkout -qb a old; echo a > a; git add a; git commit -qm a; git checkout -q main;"
         "git merge -q -m merged a; git rm -q --cached .vscode/tasks.json; git commit -qm without;"
         "git add .vscode; git commit -qm again; echo st > st; git add st"
     )
-    reported = agent.end()
     assert "The agent's commits are in your repository: refs/heads/a, refs/heads/main." in reported
-    assert repo.git("log", "-1", "--format=%s") == "again"
+    assert repo.subject() == "again"
     assert repo.git("status", "--porcelain") == "A  st"
 
 
@@ -183,7 +175,7 @@ def test_a_changed_protected_file_leaves_the_current_branch_where_it_was(repo: B
     reported = agent.end()
     assert repo.git("rev-parse", "HEAD") == mine
     assert repo.git("status", "--porcelain") == "?? x"
-    assert repo.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "theirs"
+    assert repo.subject("refs/aileron/ses-1/heads/main") == "theirs"
     assert (
         "refs/heads/main keeps your value (.vscode/tasks.json is obeyed by your own tools). "
         "The agent's is kept as refs/aileron/ses-1/heads/main." in reported
@@ -223,16 +215,13 @@ def test_a_file_that_the_settings_include_does_not_come_with_a_commit(repo: Benc
         arm + stage("settings/git", f"[core]\n\tfsmonitor = {evil}") + "git commit -qm x"
     )
     repo.git("checkout", ".")
-    repo.git("status")
-    repo.nothing_ran()
+    repo.status()
     assert "settings/git was read-only for the agent" in reported
 
 
 def test_a_submodule_does_not_move_to_a_commit_that_was_set_aside(repo: Bench) -> None:
     """Its objects are there: `git submodule update` would check it out. Another commit goes on."""
-    other = repo.repository("other")
-    repo.git("submodule", "add", "-q", str(other), "part")
-    repo.git("commit", "-qm", "with a part")
+    repo.submodule("part")
     evil, arm = armed(repo)
     make = REPOSITORY.format("t", evil, repo.project / "part")
     reported = repo.session(
@@ -242,12 +231,10 @@ def test_a_submodule_does_not_move_to_a_commit_that_was_set_aside(repo: Bench) -
         "git commit -qm good; git checkout -q main; git -C part checkout -q $t"
     )
     repo.git("submodule", "update", "--force", code=None)
-    (repo.project / "part" / "t").mkdir(exist_ok=True)
-    repo.git("status", where=repo.project / "part" / "t", code=None)
-    repo.nothing_ran()
+    visit(repo, "part/t")
     assert "(part is a submodule at a commit that was set aside)" in reported
-    assert repo.git("log", "-1", "--format=%s", "good") == "good"
-    assert repo.git("log", "-1", "--format=%s", where=repo.project / "part") == "other"
+    assert repo.subject("good") == "good"
+    assert repo.subject(where=repo.project / "part") == "other"
 
 
 def test_only_new_commits_are_read(repo: Bench) -> None:
@@ -259,7 +246,7 @@ def test_only_new_commits_are_read(repo: Bench) -> None:
     agent.does("echo x > x; git add x; git commit -qm new; git branch side HEAD~2")
     Path(repo.project, ".git", "objects", tree[:2], tree[2:]).unlink()
     agent.end()
-    assert repo.git("log", "-1", "--format=%s") == "new"
+    assert repo.subject() == "new"
     assert "refs/heads/side" in repo.refs()
 
 
@@ -299,15 +286,13 @@ def test_no_ref_takes_the_name_of_another(cloned: Bench, ref: str, person_does: 
     """A tag goes before a branch, and both before a remote's: `git merge origin/main` merged the agent's."""
     upstream = cloned.git("rev-parse", "refs/remotes/origin/main")
     words = {"short": upstream[:7], "full": upstream}
-    agent = cloned.begin()
-    agent.does(EVIL + f"git update-ref refs/{ref.format(**words)} $e")
-    reported = agent.end()
+    reported = cloned.session(EVIL + f"git update-ref refs/{ref.format(**words)} $e")
     cloned.git(*person_does.format(**words).split(" "), code=None)
     said = cloned.git(*person_does.format(**words).split(" "), code=None)
     assert "evil" not in said
     assert "evil" not in cloned.git("log", "--format=%s", "HEAD")
     aside = f"refs/aileron/ses-1/{ref.format(**words)}"
-    assert cloned.git("log", "-1", "--format=%s", aside) == "evil"
+    assert cloned.subject(aside) == "evil"
     assert f"is kept as {aside} (git could take its short name for something else)" in reported
 
 
@@ -342,10 +327,9 @@ def test_only_branches_and_tags_are_imported(cloned: Bench) -> None:
 
 def test_more_refs_than_are_named_are_counted_with_the_command_that_lists_them(repo: Bench) -> None:
     """Told eight of 1,500 by the last part of their names, nobody could find the others."""
-    agent = repo.begin()
-    agent.does(
+    reported = repo.session(
         "for i in $(seq 150); do echo create refs/tags/deep/x$i HEAD; done | git update-ref --stdin"
     )
     command = "git for-each-ref refs/heads refs/tags"
-    assert f"150 branches and tags, which `{command}` lists among yours" in agent.end()
+    assert f"150 branches and tags, which `{command}` lists among yours" in reported
     assert len(repo.git(*command.split(" ")[1:]).splitlines()) == 151

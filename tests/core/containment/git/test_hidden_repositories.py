@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_bench import Agent, Bench, armed
 
 from aileron_core.containment.git import repository_hider
 from aileron_core.containment.git.hidden_repositories import README
@@ -17,6 +16,7 @@ from aileron_core.containment.git.record import read_hidden
 from aileron_core.containment.git.repository import scan_project
 from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.sandbox_mounts import SandboxMount, mount_in_sandbox
+from tests.core.containment.git.git_bench import Agent, Bench, armed
 
 MADE = (
     "git config --global user.name A; git config --global user.email a@b;"

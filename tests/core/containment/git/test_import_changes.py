@@ -1,23 +1,22 @@
 """What an agent did in its git folder arrives in the person's repository, and nothing of theirs is lost."""
 
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from git_bench import BWRAP, Bench
 
 from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session import recover_sessions
+from tests.core.containment.git.git_bench import BWRAP, Bench
 
 
 def test_what_an_agent_commits_arrives(repo: Bench) -> None:
     """Commits, a new branch, HEAD and index are the person's when the session is over."""
-    agent = repo.begin()
-    agent.does("git status; echo two >> file; git commit -qam second; git checkout -qb feature")
-    agent.does("echo new > new; git add new; git commit -qm third; echo staged > st; git add st")
-    reported = agent.end()
+    reported = repo.session(
+        "git status; echo two >> file; git commit -qam second; git checkout -qb feature;"
+        "echo new > new; git add new; git commit -qm third; echo staged > st; git add st"
+    )
     assert repo.git("log", "--format=%s") == "third\nsecond\nfirst"
     assert repo.git("symbolic-ref", "HEAD") == "refs/heads/feature"
     assert repo.git("log", "--format=%s", "main") == "second\nfirst"
@@ -51,7 +50,7 @@ def test_a_ref_that_moved_on_both_sides_is_kept_beside(repo: Bench) -> None:
     assert repo.refs()["refs/heads/main"] == mine
     assert "main keeps your value (you changed it too)" in reported
     assert "refs/aileron/ses-1/heads/main" in reported
-    assert repo.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "theirs"
+    assert repo.subject("refs/aileron/ses-1/heads/main") == "theirs"
     assert repo.git("diff", "--cached", "--name-only") == ""
 
 
@@ -79,9 +78,9 @@ def test_an_index_that_the_person_touched_is_left_alone(repo: Bench) -> None:
     (repo.project / "staged").write_text("x")
     repo.git("add", "staged")
     reported = agent.end()
-    assert repo.git("log", "-1", "--format=%s") == "first"
-    assert repo.git("log", "-1", "--format=%s", "side") == "second"
-    assert repo.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "second"
+    assert repo.subject() == "first"
+    assert repo.subject("side") == "second"
+    assert repo.subject("refs/aileron/ses-1/heads/main") == "second"
     assert repo.git("diff", "--cached", "--name-only") == "staged"
     assert "main keeps your value (you changed the index while the agent ran)" in reported
     repo.git("commit", "-qm", "mine")
@@ -113,10 +112,7 @@ def test_marks_and_conflicts_in_the_index_arrive_or_stay(repo: Bench) -> None:
 
 def test_a_merge_of_the_persons_that_the_agent_ends(repo: Bench) -> None:
     """It goes on inside, and is over outside when the agent committed it."""
-    repo.git("checkout", "-q", "-b", "side")
-    repo.commit("s", "file", "s\n")
-    repo.git("checkout", "-q", "main")
-    repo.commit("m", "file", "m\n")
+    repo.diverge()
     repo.git("merge", "side", code=1)
     repo.session("echo both > file; git add file; git commit -qm merged")
     assert repo.git("log", "-1", "--format=%s %P").count(" ") == 2
@@ -157,16 +153,14 @@ def test_a_stash_of_the_agents_is_named_and_the_persons_stays(repo: Bench) -> No
 
 def test_a_detached_head_moves_and_one_that_conflicts_is_kept(repo: Bench) -> None:
     repo.git("checkout", "-q", "--detach")
-    agent = repo.begin("ses-1")
-    agent.does("echo two >> file; git commit -qam second")
-    agent.end()
-    assert repo.git("log", "-1", "--format=%s", "HEAD") == "second"
+    repo.session("echo two >> file; git commit -qam second")
+    assert repo.subject() == "second"
     agent = repo.begin("ses-2")
     agent.does("echo three >> file; git commit -qam third")
     mine = repo.commit("mine", "mine", "x")
     reported = agent.end()
     assert repo.git("rev-parse", "HEAD") == mine
-    assert repo.git("log", "-1", "--format=%s", "refs/aileron/ses-2/HEAD") == "third"
+    assert repo.subject("refs/aileron/ses-2/HEAD") == "third"
     assert "HEAD" in reported
 
 
@@ -181,13 +175,12 @@ def test_a_shallow_clone(repo: Bench) -> None:
     repo.commit("latest", "file", "latest\n")
     repo.git("clone", "-q", "--bare", url, str(shallow / "up.git"), where=repo.folder)
     before = (shallow / ".git" / "shallow").read_text()
-    agent = repo.begin(project=shallow)
     allow = "git -c protocol.file.allow=always -c safe.directory='*'"
-    agent.does(
+    reported = repo.session(
         f"echo x >> file; git commit -qam mine; {allow} fetch -q --depth=1 "
-        f"file://{shallow}/up.git main:upstream"
+        f"file://{shallow}/up.git main:upstream",
+        shallow,
     )
-    reported = agent.end()
     assert repo.git("log", "--format=%s", where=shallow) == "mine\nc2"
     assert repo.git("log", "--format=%s", "upstream", where=shallow) == "latest"
     assert (shallow / ".git" / "shallow").read_text().startswith(before)
@@ -204,33 +197,26 @@ def test_a_worktree(repo: Bench) -> None:
     agent.does("echo x > new; git add new; git commit -qm inside; git branch -f main HEAD")
     agent.does("echo y > .git", code=2)
     reported = agent.end()
-    assert repo.git("log", "-1", "--format=%s", where=tree) == "inside"
+    assert repo.subject(where=tree) == "inside"
     assert repo.git("status", "--porcelain", where=tree) == ""
-    assert repo.git("log", "-1", "--format=%s") == "first"
+    assert repo.subject() == "first"
     assert repo.git("status", "--porcelain") == ""
     assert "main keeps your value (it is checked out in another work tree)" in reported
 
 
 def test_submodules(repo: Bench) -> None:
     """In the project above one, and in a submodule itself."""
-    other = repo.repository("other")
-    repo.git("submodule", "add", "-q", str(other), "deep/part")
-    repo.git("commit", "-qm", "with a part")
-    part = repo.project / "deep" / "part"
-    agent = repo.begin("ses-1")
-    agent.does(
+    part = repo.submodule()
+    repo.session(
         "cd deep/part; echo y >> of-other; git commit -qam inside; cd ../..;"
         "git add deep/part; git commit -qm bumped"
     )
-    agent.end()
-    assert repo.git("log", "-1", "--format=%s", where=part) == "inside"
-    assert repo.git("log", "-1", "--format=%s") == "bumped"
+    assert repo.subject(where=part) == "inside"
+    assert repo.subject() == "bumped"
     assert repo.git("status", "--porcelain") == ""
     assert repo.git("submodule", "status").startswith(repo.git("rev-parse", "HEAD", where=part))
-    agent = repo.begin("ses-2", project=part)
-    agent.does("echo z >> of-other; git commit -qam again")
-    agent.end()
-    assert repo.git("log", "-1", "--format=%s", where=part) == "again"
+    repo.session("echo z >> of-other; git commit -qam again", part)
+    assert repo.subject(where=part) == "again"
     assert repo.git("status", "--porcelain", where=part) == ""
 
 
@@ -248,7 +234,7 @@ def test_a_big_repository_is_not_copied(repo: Bench) -> None:
     agent.end()
     new = [*(repo.project / ".git/objects/pack").iterdir()]
     assert 0 < sum(path.stat().st_size for path in new) < 100_000
-    assert repo.git("log", "-1", "--format=%s") == "small"
+    assert repo.subject() == "small"
 
 
 def test_the_objects_of_the_person_cannot_be_changed(repo: Bench) -> None:
@@ -272,7 +258,7 @@ def test_what_does_not_pass_gits_checks_is_kept_aside_and_named(repo: Bench) -> 
         "tree=$(printf '100644 blob %s\\t.git\\n' $(git rev-parse HEAD:n) | git mktree);"
         "git update-ref refs/heads/bad $(git commit-tree -m bad $tree)"
     )
-    assert repo.git("log", "-1", "--format=%s") == "good"
+    assert repo.subject() == "good"
     assert "refs/heads/bad" not in repo.refs()
     assert "bad could not be copied to your repository" in reported
     assert "The agent's last changes in git" not in reported
@@ -311,80 +297,44 @@ def test_logins_and_programs_stay_out_of_the_agents_settings(repo: Bench) -> Non
     assert agent.end() == ""
 
 
-def _sha256(bench: Bench) -> Path:
-    path = bench.folder / "sha256"
-    path.mkdir()
-    bench.git("init", "-q", "--object-format=sha256", "-b", "main", where=path)
-    bench.commit("first", "file", "one\n", where=path)
-    return path
-
-
-def _borrowing(bench: Bench) -> Path:
-    bench.git("clone", "-q", "--shared", str(bench.project), "borrowing", where=bench.folder)
-    return bench.folder / "borrowing"
-
-
-def _sparse(bench: Bench) -> Path:
-    (bench.project / "d").mkdir()
-    bench.commit("d", "d/x", "1")
-    bench.git("sparse-checkout", "set", "--cone", "e")
-    return bench.project
-
-
-def _of_a_bare_one(bench: Bench) -> Path:
-    bench.git("clone", "-q", "--bare", str(bench.project), "bare.git", where=bench.folder)
-    tree = bench.folder / "tree"
-    bench.git("worktree", "add", "-q", str(tree), where=bench.folder / "bare.git")
-    return tree
-
-
-def _rebasing(bench: Bench) -> Path:
-    bench.git("checkout", "-q", "-b", "side")
-    bench.commit("s", "file", "s\n")
-    bench.git("checkout", "-q", "main")
-    bench.commit("m", "file", "m\n")
-    bench.git("rebase", "side", code=1)
-    return bench.project
-
-
-def _without_a_commit(bench: Bench) -> Path:
-    path = bench.folder / "new"
-    path.mkdir()
-    bench.git("init", "-q", "-b", "main", where=path)
-    return path
+def new(bench: Bench, *format_: str) -> Path:
+    (bench.folder / "new").mkdir()
+    bench.git("init", "-q", *format_, "-b", "main", where=bench.folder / "new")
+    return bench.folder / "new"
 
 
 @pytest.mark.parametrize(
-    "kind", [_without_a_commit, _sha256, _borrowing, _sparse, _of_a_bare_one, _rebasing]
+    "kind", ["without a commit", "sha256", "borrowing", "sparse", "of a bare one", "rebasing"]
 )
-def test_unusual_repositories(repo: Bench, kind: Callable[[Bench], Path]) -> None:
+def test_unusual_repositories(repo: Bench, kind: str) -> None:
     """Other hashes, objects of another repository, a sparse tree, no main work tree, a rebase half done."""
-    where = kind(repo)
+    where = repo.project
+    match kind:
+        case "without a commit":
+            where = new(repo)
+        case "sha256":
+            where = new(repo, "--object-format=sha256")
+            repo.commit("first", "file", "one\n", where=where)
+        case "borrowing":
+            where = repo.folder / "borrowing"
+            repo.git("clone", "-q", "--shared", str(repo.project), str(where))
+        case "sparse":
+            (repo.project / "d").mkdir()
+            repo.commit("d", "d/x", "1")
+            repo.git("sparse-checkout", "set", "--cone", "e")
+        case "of a bare one":
+            where, bare = repo.folder / "tree", repo.folder / "bare.git"
+            repo.git("clone", "-q", "--bare", str(repo.project), str(bare))
+            repo.git("worktree", "add", "-q", str(where), where=bare)
+        case _:
+            repo.diverge()
+            repo.git("rebase", "side", code=1)
     repo.session(
         "echo 2 > file; git add file; git commit -qm second; git status --porcelain", where
     )
-    assert repo.git("log", "-1", "--format=%s", where=where) == "second"
+    assert repo.subject(where=where) == "second"
     assert repo.git("status", "--porcelain", where=where) == ""
     repo.git("fsck", "--strict", where=where)
-
-
-def test_a_repository_without_a_stand_in_is_read_only_and_named(repo: Bench) -> None:
-    """A partial clone fetches as it goes; a `.git` file that is not named back may lead anywhere."""
-    repo.git("config", "uploadpack.allowFilter", "true")
-    url = f"file://{repo.project}"
-    repo.git("clone", "-q", "--filter=blob:none", url, "partial", where=repo.folder)
-    agent = repo.begin("ses-1", repo.folder / "partial")
-    agent.does("touch .git/x", code=1)
-    assert "it is a partial clone" in agent.folders.notices[0]
-    assert agent.end() == ""
-    other = repo.folder / "other"
-    other.mkdir()
-    repo.git("init", "-q", "--separate-git-dir", str(repo.folder / "o.git"), where=other)
-    agent = repo.begin("ses-2", other)
-    agent.does("echo x >> .git", code=2)
-    agent.does("git status", code=128)
-    assert ".git is read-only for the agent" in agent.folders.notices[0]
-    assert agent.end() == ""
 
 
 @pytest.mark.parametrize(
@@ -415,7 +365,7 @@ def test_an_additional_work_tree_of_the_agents(repo: Bench) -> None:
     reported = repo.session(
         "git worktree add -q --detach wt; cd wt; echo z > z; git add z; git commit -qm inside"
     )
-    assert repo.git("log", "-1", "--format=%s", "refs/aileron/ses-1/worktrees/wt") == "inside"
+    assert repo.subject("refs/aileron/ses-1/worktrees/wt") == "inside"
     assert "refs/aileron/ses-1/worktrees/wt" in reported
     assert "wt/.git is a new repository" in reported
 
@@ -444,22 +394,19 @@ def test_a_killed_launch_is_brought_back_by_whoever_comes_next(repo: Bench) -> N
 
 def test_a_ref_with_a_separator_of_lines_in_its_name(repo: Bench) -> None:
     """Python takes more characters for the end of a line than git does."""
-    agent = repo.begin()
-    agent.does("echo two >> file; git commit -qam second; git branch x\u2028y; git branch x\x85y")
-    assert "could not be copied to your repository" not in agent.end()
-    assert repo.git("log", "-1", "--format=%s") == "second"
+    script = "echo two >> file; git commit -qam second; git branch x\u2028y; git branch x\x85y"
+    assert "could not be copied to your repository" not in repo.session(script)
+    assert repo.subject() == "second"
     assert repo.git("rev-parse", "x\u2028y") == repo.git("rev-parse", "x\x85y")
 
 
 def test_hostile_names_are_shown_and_never_obeyed(repo: Bench) -> None:
     """In refs, folders, settings: what an agent named is drawn with its marks."""
-    agent = repo.begin()
-    agent.does(
+    reported = repo.session(
         'bad=$(printf \'x\\033[31m\\nROW\\342\\200\\256\\377\'); mkdir "$bad"; git init -q "$bad";'
         "name=$(printf 'tags/odd/\\342\\200\\256\\377'); git update-ref \"refs/$name\" HEAD^{tree};"
         "git update-ref refs/heads/other/$(printf '\\342\\200\\256') HEAD; git worktree add -q --detach \"$bad/w\""
     )
-    reported = agent.end()
     assert reported.isprintable() or {each for each in reported if not each.isprintable()} == {"\n"}
     assert not [line for line in reported.splitlines() if line.startswith("ROW")]
     assert "is a new repository" in reported
@@ -475,7 +422,7 @@ def test_a_repository_that_fails_keeps_no_other_back(repo: Bench) -> None:
     lock.touch()
     with pytest.raises(GitFailed, match=r"^\.: the index is locked by another program\.$"):
         agent.folders.import_changes()
-    assert repo.git("log", "-1", "--format=%s", where=inner) == "there"
+    assert repo.subject(where=inner) == "there"
     lock.unlink()
     agent.end()
     assert repo.git("status", "--porcelain", "x") == "A  x"

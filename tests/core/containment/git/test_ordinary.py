@@ -1,63 +1,40 @@
-"""The same as an ordinary user: started as root, all of it runs as nobody, under the system's Python.
+"""The same as an ordinary user: started as root, all of it runs as nobody."""
 
-The interpreter of these tests may lie where nobody else can read it.
-"""
-
-import os
-import subprocess
-import tempfile
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import pytest
-from git_bench import BWRAP, needs_bwrap
 
 from aileron_core.containment.git.sandboxed_git import SandboxedGit
+from tests.core.containment.git.git_bench import BWRAP, Bench, all_settings, armed
+from tests.support.ordinary import USER, as_ordinary, ordinary_folder
 
-PYTHON = Path("/usr/bin/python3")
-HERE = Path(__file__).parent
-ROOT = HERE.parents[3]
-NOBODY = 65534
-SCRIPT = """
-import sys
-from pathlib import Path
-sys.path[:0] = sys.argv[1:3]
-from git_bench import Bench, all_settings, armed
-bench = Bench(Path(sys.argv[3]))
-evil, arm = armed(bench)
-agent = bench.begin()
-agent.does(arm + "echo 2 >> file;"
-    "git commit -qam second; mkdir sub; git init -q sub; chmod 0555 sub;"
-    "mkdir -p a/b; git init -q a/b; chmod 0 a/b/.git a/b a;" + all_settings(evil))
-reported = agent.end()
-for words in (("status",), ("diff",), ("log", "-p")):
-    bench.git(*words)
-assert bench.git("log", "--format=%s") == "second\\nfirst"
-assert "sub/.git is a new repository" in reported, reported
-assert "a/b/.git is a new repository" in reported, reported
-bench.nothing_ran()
-assert (bench.project / ".git" / "refs" / "heads" / "main").stat().st_uid == int(sys.argv[4])
-print("HELD")
-"""
-LEFT = """
-import sys
-from pathlib import Path
-sys.path[:0] = sys.argv[1:3]
-from git_bench import Bench, armed
-bench = Bench(Path(sys.argv[3]))
-evil, arm = armed(bench)
-agent = bench.begin()
-agent.does(arm + "echo 2 >> file; git commit -qam second; mkdir sub; git init -q sub;"
-    "git -C sub config core.fsmonitor " + evil + ";" + sys.argv[5])
-reported = agent.end()
-bench.git("status", where=bench.project / "sub", code=None)
-bench.nothing_ran()
-assert "sub/.git is a new repository" in reported, reported
-arrived = bench.git("log", "--format=%s") == "second\\nfirst"
-assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), reported
-assert not list((bench.aileron / "git").iterdir())
-print("HELD")
-"""
+
+def on_a_bench(body: Callable[[Bench], None]) -> None:
+    with ordinary_folder() as folder:
+        as_ordinary(lambda: body(Bench(folder)))
+
+
+def test_an_ordinary_user(repo: Bench) -> None:
+    """Commits arrive, nothing of the agent's runs, a closed folder is opened and disarmed."""
+    on_a_bench(_session)
+
+
+def _session(bench: Bench) -> None:
+    evil, arm = armed(bench)
+    reported = bench.session(
+        arm + "echo 2 >> file; git commit -qam second; mkdir sub; git init -q sub; chmod 0555 sub;"
+        "mkdir -p a/b; git init -q a/b; chmod 0 a/b/.git a/b a;" + all_settings(evil)
+    )
+    for words in (("status",), ("diff",), ("log", "-p")):
+        bench.git(*words)
+    assert bench.git("log", "--format=%s") == "second\nfirst"
+    for name in ("sub", "a/b"):
+        assert f"{name}/.git is a new repository" in reported, reported
+    bench.nothing_ran()
+    assert (bench.project / ".git" / "refs" / "heads" / "main").stat().st_uid == USER
+
+
 DEEP = (
     "python3 -c \"import os\nos.chdir('.git')\n"
     "for _ in range(1200): os.mkdir('deep'); os.chdir('deep')\""
@@ -84,37 +61,31 @@ DEEP = (
         pytest.param(DEEP, id="folders deeper than a path or descriptors reach"),
     ],
 )
-def test_what_an_agent_closed_or_planted_stops_nothing_and_arms_nothing(script: str) -> None:
+def test_what_an_agent_closed_or_planted_stops_nothing_and_arms_nothing(
+    repo: Bench, script: str
+) -> None:
     """Its work arrives or is kept aside, a new repository is disarmed, and nothing is left to fail again.
 
     Whatever modes and names it gave there: root would pass them by.
     """
-    _as_ordinary(LEFT, script)
+    on_a_bench(partial(_session_that_leaves, script))
 
 
-def test_an_ordinary_user() -> None:
-    """Commits arrive, nothing of the agent's runs, a closed folder is opened and disarmed."""
-    _as_ordinary(SCRIPT)
+def _session_that_leaves(script: str, bench: Bench) -> None:
+    evil, arm = armed(bench)
+    reported = bench.session(
+        arm + "echo 2 >> file; git commit -qam second; mkdir sub; git init -q sub;"
+        f"git -C sub config core.fsmonitor {evil};{script}"
+    )
+    bench.git("status", where=bench.project / "sub", code=None)
+    bench.nothing_ran()
+    assert "sub/.git is a new repository" in reported, reported
+    arrived = bench.git("log", "--format=%s") == "second\nfirst"
+    assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), reported
+    assert not list((bench.aileron / "git").iterdir())
 
 
-def _as_ordinary(script: str, *words: str) -> None:
-    if not PYTHON.exists():
-        pytest.skip("needs a system Python")
-    root = os.getuid() == 0
-    who: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if root else {}
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        if root:
-            os.chown(folder, NOBODY, NOBODY)
-        uid = str(NOBODY if root else os.getuid())
-        done = subprocess.run(
-            [str(PYTHON), "-c", script, str(HERE), str(ROOT), folder, uid, *words],
-            cwd="/", capture_output=True, text=True, timeout=120, check=False, **who,
-        )  # fmt: skip
-    assert "HELD" in done.stdout, done.stdout + done.stderr
-
-
-@pytest.mark.skipif(not needs_bwrap(), reason="needs bubblewrap and git of the system")
-def test_git_runs_behind_the_filter_of_system_calls_and_alone() -> None:
+def test_git_runs_behind_the_filter_of_system_calls_and_alone(repo: Bench) -> None:
     """A fault of git's, met by what an agent wrote, is still in a sandbox with all of its walls."""
     box = SandboxedGit(bwrap=BWRAP, git_dir="/none")
     status = box.run("-c", "alias.look=!cat /proc/self/status", "look").decode()
