@@ -54,7 +54,8 @@ class ToolConsole:
     def answer(self, asked: HttpRequest, body: bytes) -> None:
         self.connected.add(asked)
         given = json.loads(body or b"null")
-        path, said, status = asked.path, {}, 200
+        path, status = asked.path, 200
+        said: dict[str, Any] = {}
         if path == f"{BASE}/tool-results":
             self.results.put((given["worker"], given["frame"]))
         if self.gone:
