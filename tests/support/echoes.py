@@ -11,38 +11,11 @@ from pathlib import Path
 import wasmtime
 
 from aileron_core.connectors.store import ConnectorStore
-from tests.support.guests import printing
+from tests.support.guests import ECHO as _ECHO
+from tests.support.guests import escaped, printing, wat
 
 ECHO = "local://tests/echo"
 SAYS = "local://tests/says"
-_PAGES = 500
-_IMPORTS = """(module
-  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
-"""
-_ECHO = f"""{_IMPORTS}
-  (memory (export "memory") {_PAGES})
-  (data (i32.const 1024) "{{\\22output\\22:")
-  (data (i32.const 2048) "}}")
-  (func $print (param $at i32) (param $len i32)
-    (loop $more
-      (i32.store (i32.const 0) (local.get $at)) (i32.store (i32.const 4) (local.get $len))
-      (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
-      (local.set $at (i32.add (local.get $at) (i32.load (i32.const 8))))
-      (local.set $len (i32.sub (local.get $len) (i32.load (i32.const 8))))
-      (br_if $more (local.get $len))))
-  (func (export "_start")
-    (local $end i32)
-    (local.set $end (i32.const 4096))
-    (loop $more
-      (i32.store (i32.const 0) (local.get $end)) (i32.store (i32.const 4) (i32.const 60000))
-      (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
-      (local.set $end (i32.add (local.get $end) (i32.load (i32.const 8))))
-      (br_if $more (i32.load (i32.const 8))))
-    (call $print (i32.const 1024) (i32.const 10))
-    (call $print (i32.const 4096) (i32.sub (local.get $end) (i32.const 4096)))
-    (call $print (i32.const 2048) (i32.const 1))))
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +29,8 @@ def install_connectors(home: Path, *, says: bytes = b"{}") -> InstalledConnector
     """Install `ECHO`, and `SAYS` with the output *says*, in *home*."""
     store = ConnectorStore(home)
     hashes: dict[str, str] = {}
-    for name, text in ((ECHO, _ECHO), (SAYS, printing(b'{"output":' + says + b"}"))):
+    echo = wat(_ECHO, data=escaped('{"output":}'), pages=500)
+    for name, text in ((ECHO, echo), (SAYS, printing(b'{"output":' + says + b"}"))):
         manifest = (
             f'[connector]\nname = "{name}"\nversion = "1.0.0"\n[capabilities.network]\nhosts = []\n'
         )
