@@ -1,13 +1,15 @@
 """The vault on real files: what opens it, what is in it, and what is found when a file was changed."""
 
 import base64
+import contextlib
+import itertools
 import json
+import os
 import signal
 import stat
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -247,15 +249,12 @@ def test_an_attempt_counts_before_it_is_made(tmp_path: Path, written_vault: Vaul
     """Ending the process while the passphrase is tried makes none free."""
     written_vault.lock()
 
-    class Ended(Exception):
-        pass
-
     def ends(*_: object) -> None:
-        raise Ended
+        raise KeyboardInterrupt
 
     killed = vault_in(tmp_path)
     killed._store.open = ends  # type: ignore[method-assign, assignment]
-    with pytest.raises(Ended):
+    with pytest.raises(KeyboardInterrupt):
         killed.unlock(Secret(OTHER))
     assert vault_in(tmp_path).failed_attempts.count == 1
 
@@ -291,8 +290,10 @@ def test_a_damaged_file_loses_nothing(tmp_path: Path, written_vault: Vault, cut:
     assert again.problem == ""
     assert (tmp_path / "vault.json.damaged").read_bytes() == broken
     assert unlocked_in(tmp_path).get("x").reveal() == b"1"
-    main.unlink()
+    main.rename(tmp_path / "elsewhere")
     assert "vault.json is missing" in unlocked_in(tmp_path).problem
+    main.symlink_to(tmp_path / "elsewhere")  # no link is followed
+    assert "vault.json is damaged" in vault_in(tmp_path).problem
 
 
 def test_with_both_files_damaged_none_is_overwritten(tmp_path: Path, written_vault: Vault) -> None:
@@ -309,12 +310,8 @@ def test_with_both_files_damaged_none_is_overwritten(tmp_path: Path, written_vau
 
 
 def swap_values(content: dict[str, Any]) -> None:
-    entries = content["entries"]
-    first, second = PATH, "api_key/service/ben"
-    entries[first]["value"], entries[second]["value"] = (
-        entries[second]["value"],
-        entries[first]["value"],
-    )
+    one, two = (content["entries"][path] for path in (PATH, "api_key/service/ben"))
+    one["value"], two["value"] = two["value"], one["value"]
 
 
 @pytest.mark.parametrize(
@@ -355,22 +352,20 @@ def test_a_value_opens_only_at_its_path_and_with_its_metadata(written_vault: Vau
 
 
 def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path, written_vault: Vault) -> None:
-    written_vault.lock()
-    edit_file(tmp_path / "vault.json", lambda content: content.update(version=3))
-    again = vault_in(tmp_path)
+    file = tmp_path / "vault.json"
+    edit_file(file, lambda content: content.update(version=3))
+    again, before = vault_in(tmp_path), file.read_bytes()
     assert again.state == "locked"
     assert "format 3" in again.problem
-    before = (tmp_path / "vault.json").read_bytes()
     for attempt in (again.unlock, again.create):
         with pytest.raises(VaultDamaged, match="Use the newer Aileron"):
             attempt(Secret(PHRASE))
-    assert (tmp_path / "vault.json").read_bytes() == before
+    assert file.read_bytes() == before
 
 
 def test_parameters_that_would_exhaust_the_machine_are_not_followed(
     tmp_path: Path, written_vault: Vault
 ) -> None:
-    written_vault.lock()
     for name in ("vault.json", "vault.json.previous"):
         edit_file(tmp_path / name, lambda content: content["kdf"].update(memory_kib=2**31))
     with pytest.raises(VaultDamaged, match="cannot be read"):
@@ -419,46 +414,47 @@ def test_after_a_change_the_old_passphrase_opens_no_file(
 
 # Crashes
 
-_CRASH = """
-import os, signal, sys
-from pathlib import Path
-from aileron_core.vault.secret import Secret
-from tests.core.vault.test_vault import OTHER, PATH, PHRASE, unlocked_in
 
-vault = unlocked_in(Path(sys.argv[1]))
-renames = int(sys.argv[3])
-real = os.replace
-def replace(*names, **more):
-    global renames
-    if not renames:
-        os.kill(os.getpid(), signal.SIGKILL)
-    renames -= 1
-    return real(*names, **more)
-Path.replace = lambda self, target: replace(self, target)
-{"put": lambda: vault.put("new", Secret("1"), {}),
- "delete": lambda: vault.delete(PATH),
- "change": lambda: vault.change_passphrase(Secret(PHRASE), Secret(OTHER))}[sys.argv[2]]()
-"""
+def in_a_child(body: Callable[[], object]) -> int:
+    """Run *body* in a process of its own, and return that one's id."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            body()
+            os._exit(0)
+        os._exit(1)
+    return child
 
 
-def crash(folder: Path, what: str, renames: int) -> None:
-    """Have a process do *what*, and be killed when it would rename a file after *renames* others."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _CRASH, str(folder), what, str(renames)],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+def crash(written: Vault, folder: Path, do: Callable[[Vault], object], renames: int) -> Vault:
+    """Have a process that *does* something be killed when it would rename a file after *renames* others.
+
+    Returns the vault of another process, which is not unlocked.
+    """
+    written.lock()
+    names, real = itertools.count(), Path.replace
+
+    def replace(self: Path, target: Path) -> Path:
+        if next(names) == renames:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self, target)
+
+    def until_then() -> None:
+        vault = unlocked_in(folder)
+        Path.replace = replace  # type: ignore[method-assign]
+        do(vault)
+
+    _, status = os.waitpid(in_a_child(until_then), 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    return vault_in(folder)
 
 
 @pytest.mark.parametrize("renames", [0, 1])
 def test_a_crash_between_write_and_rename_leaves_the_file_before(
     tmp_path: Path, written_vault: Vault, renames: int
 ) -> None:
-    written_vault.lock()
-    crash(tmp_path, "put", renames)
-    again = unlocked_in(tmp_path)
+    again = crash(written_vault, tmp_path, lambda it: it.put("new", Secret("1"), {}), renames)
+    again.unlock(Secret(PHRASE))
     assert list(again.entries()) == [PATH]
     assert again.get(PATH).reveal_text() == CANARY
     assert (again.problem != "") == (renames == 1)
@@ -469,9 +465,8 @@ def test_a_crash_between_write_and_rename_leaves_the_file_before(
 
 
 def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, written_vault: Vault) -> None:
-    written_vault.lock()
-    crash(tmp_path, "delete", 1)
-    again = unlocked_in(tmp_path)
+    again = crash(written_vault, tmp_path, lambda it: it.delete(PATH), 1)
+    again.unlock(Secret(PHRASE))
     assert "was not finished; it is now" in again.problem
     assert not again.entries()
     assert PATH.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
@@ -480,9 +475,13 @@ def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, written_vault
 def test_a_change_of_the_passphrase_that_was_cut_short_is_finished(
     tmp_path: Path, written_vault: Vault
 ) -> None:
-    written_vault.lock()
-    crash(tmp_path, "change", 2)  # the first renames the count of attempts
-    again = unlocked_in(tmp_path, OTHER)
+    again = crash(
+        written_vault,
+        tmp_path,
+        lambda it: it.change_passphrase(Secret(PHRASE), Secret(OTHER)),
+        2,  # the first renames the count of attempts
+    )
+    again.unlock(Secret(OTHER))
     assert "The vault has the new passphrase" in again.problem
     assert again.get(PATH).reveal_text() == CANARY
     again.lock()
@@ -497,24 +496,13 @@ def test_two_vaults_on_one_folder_lose_nothing_of_each_other(
     tmp_path: Path, written_vault: Vault
 ) -> None:
     other = unlocked_in(tmp_path)
-    failures: list[BaseException] = []
 
     def fill(which: Vault, name: str) -> None:
-        try:
-            for number in range(20):
-                which.put(f"{name}/{number}", Secret(f"{name}{number}"), {})
-        except BaseException as error:
-            failures.append(error)
+        for number in range(20):
+            which.put(f"{name}/{number}", Secret(f"{name}{number}"), {})
 
-    threads = [
-        threading.Thread(target=fill, args=each)
-        for each in ((written_vault, "a"), (other, "b"), (written_vault, "c"))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not failures
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(fill, (written_vault, other, written_vault), "abc"))
     expected = {PATH, *(f"{name}/{number}" for name in "abc" for number in range(20))}
     for each in (written_vault, other, unlocked_in(tmp_path)):
         assert set(each.entries()) == expected
@@ -535,19 +523,14 @@ def test_an_older_file_put_back_while_unlocked_is_not_taken(
 
 def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, written_vault: Vault) -> None:
     """The lock is the kernel's: a process that ended holds none."""
-    code = (
-        "import sys; from pathlib import Path; from aileron_core.vault.secret import Secret\n"
-        "from tests.core.vault.test_vault import unlocked_in\n"
-        "vault = unlocked_in(Path(sys.argv[1]))\n"
-        "for n in range(20): vault.put(f'{sys.argv[2]}/{n}', Secret('1'), {})"
-    )
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path), name], cwd=Path(__file__).parents[3]
-        )
-        for name in ("a", "b")
-    ]
-    assert [child.wait(60) for child in children] == [0, 0]
+
+    def fill(name: str) -> None:
+        vault = unlocked_in(tmp_path)
+        for number in range(20):
+            vault.put(f"{name}/{number}", Secret("1"), {})
+
+    children = [in_a_child(partial(fill, name)) for name in ("a", "b")]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
     assert len(unlocked_in(tmp_path).entries()) == 41
 
 
@@ -582,16 +565,7 @@ def test_idle_time_begins_with_a_persons_key_and_not_with_a_use(tmp_path: Path) 
     assert not vault.is_idle(60)
 
 
-def test_a_link_in_the_place_of_the_file_is_not_followed(
-    tmp_path: Path, written_vault: Vault
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    (tmp_path / "vault.json").rename(elsewhere)
-    (tmp_path / "vault.json").symlink_to(elsewhere)
-    assert "vault.json is damaged" in vault_in(tmp_path).problem
-
-
-def test_a_passphrase_of_another_vault_put_in_its_place_changes_nothing_of_what_is_unlocked(
+def test_a_passphrase_of_another_vault_in_its_place_changes_nothing_of_what_is_unlocked(
     tmp_path: Path, written_vault: Vault
 ) -> None:
     """Its key would be written in place of the real one, and nothing would open the accounts any more."""
