@@ -6,7 +6,6 @@ import http.client
 import json
 import secrets
 import socket
-import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,13 +76,9 @@ class AuthorizationServer:
         if path == "/token":
             return self._token(form)
         if path == "/device":
-            return {
-                "device_code": f"{CANARY}-device",
-                "user_code": "WDJB-MJHT",
-                "verification_uri": f"{self.base}/activate",
-                "expires_in": 600,
-                "interval": 1,
-            }
+            answer = {"device_code": f"{CANARY}-device", "user_code": "WDJB-MJHT"}
+            answer["verification_uri"] = f"{self.base}/activate"
+            return {**answer, "expires_in": 600, "interval": 1}
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in self.access_tokens:
             return Reply(status=401, body={"error": "invalid_token"})
@@ -92,12 +87,7 @@ class AuthorizationServer:
     def _authorize(self, asked: dict[str, str]) -> Reply:
         code = _canary("code")
         self.codes[code] = asked
-        back: dict[str, str | None] = {
-            "code": code,
-            "state": asked["state"],
-            "iss": self.base,
-            **self.redirect,
-        }
+        back = {"code": code, "state": asked["state"], "iss": self.base, **self.redirect}
         query = urlencode({name: value for name, value in back.items() if value is not None})
         return Reply(status=302, headers={"Location": f"{asked['redirect_uri']}?{query}"})
 
@@ -132,9 +122,8 @@ class AuthorizationServer:
                 answer["refresh_token"] = refresh = _canary("refresh")
                 self.refresh_tokens.add(refresh)
         if self.gives_id_token:
-            answer["id_token"] = id_token(
-                **{"iss": self.base, "aud": CLIENT_ID, "email": self.account, **self.claims}
-            )
+            told = {"iss": self.base, "aud": CLIENT_ID, "email": self.account}
+            answer["id_token"] = id_token(**told | self.claims)
         granted = scope if self.scope is None else self.scope
         return {"access_token": access, "token_type": "Bearer", "scope": granted, **answer}
 
@@ -146,7 +135,10 @@ class AuthorizationServer:
             port = self.service.port if secure else parts.port
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
             if secure:
-                connection.sock = _tls(self.service, parts.hostname or "")
+                plain = socket.create_connection(("127.0.0.1", port), timeout=20)
+                connection.sock = self.service.trust.wrap_socket(
+                    plain, server_hostname=parts.hostname
+                )
             target = f"{parts.path}?{parts.query}" if parts.query else parts.path
             connection.request("GET", target, headers={"Host": parts.netloc})
             response = connection.getresponse()
@@ -157,11 +149,6 @@ class AuthorizationServer:
                 return response.status
             url = location
         raise AssertionError("redirected in a circle")
-
-
-def _tls(service: TlsService, host: str) -> ssl.SSLSocket:
-    plain = socket.create_connection(("127.0.0.1", service.port), timeout=20)
-    return service.trust.wrap_socket(plain, server_hostname=host)
 
 
 def _is_answer_to(form: dict[str, str], asked: dict[str, str]) -> bool:

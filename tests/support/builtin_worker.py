@@ -10,8 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aileron_core.connectors.builtin.worker.frames import BrokenFrame, frame_bytes, read_frame
 
@@ -29,7 +28,7 @@ class WorkerError(Exception):
         self.details = details
 
 
-class Worker:
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """A worker of *kind* (`files` or `commands`) for *project*.
 
     Args:
@@ -131,15 +130,7 @@ class Worker:
             self.process.stdout.close()
         return code
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _read(self) -> None:

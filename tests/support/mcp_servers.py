@@ -31,25 +31,20 @@ import json, os, signal, sys, time
 
 STATE = os.environ["STATE"]
 
-
 def write(value):
     sys.stdout.write(value + "\\n")
     sys.stdout.flush()
 
-
 def send(**message):
     write(json.dumps({"jsonrpc": "2.0", **message}))
-
 
 def note(line):
     """Leave a line where the test finds it: what the server did."""
     with open(STATE, "a") as file:
         file.write(line + "\\n")
 
-
 def noted(line):
     return os.path.exists(STATE) and line in open(STATE).read().split("\\n")
-
 
 def read():
     line = sys.stdin.readline()
@@ -57,14 +52,11 @@ def read():
         sys.exit(0)
     return json.loads(line)
 
-
 def tool(name, **more):
     return {"name": name, "inputSchema": {"type": "object"}, **more}
 
-
 def text(words, **more):
     return {"content": [{"type": "text", "text": words}], **more}
-
 
 def initialize(id, params):
     send(id=id, result={
@@ -72,22 +64,17 @@ def initialize(id, params):
         "serverInfo": {"name": "small", "version": "1"},
     })
 
-
 def tools():
     return [tool("get"), tool("set")]
-
 
 def listing(id, params):
     send(id=id, result={"tools": tools()})
 
-
 def call(id, name, args):
     send(id=id, result=text(json.dumps(args)))
 
-
 def other(message):
     pass
-
 
 def serve():
     note(f"start {os.getpid()}")
@@ -104,13 +91,10 @@ def serve():
         else:
             note(f"got {method} {json.dumps(message.get('error') or message.get('result'))}")
             other(message)
-
-
 '''
-TOOLS: Sequence[Json] = (
-    {"name": "get", "inputSchema": {"type": "object"}},
-    {"name": "set", "inputSchema": {"type": "object"}},
-)
+TOOLS: Sequence[Json] = [
+    {"name": name, "inputSchema": {"type": "object"}} for name in ("get", "set")
+]
 """What it lists where a test does not say otherwise."""
 IDENTITY = ConnectorIdentity(fqn="mcp://local/small", version="1.0.0", hash=f"sha256:{'0' * 64}")
 
@@ -141,23 +125,20 @@ class Unboxed:
 
 @dataclass
 class UnboxedServers:
-    """Starts each server's program as it stands, with nothing around it: for tests that run as root.
-
-    Attributes:
-        started: the mode of each process, in the order of their starts.
-        reached: what each process is said to have been connected to.
-        pauses: the process of each pause.
-        refusal: why none is started any more.
-        can_pause, can_resume: whether it can be kept from writing, and goes on then; else it is ended, or started anew.
-    """
+    """Starts each server's program as it stands, with nothing around it: for tests that run as root."""
 
     started: list[Mode] = field(default_factory=list[Mode])
+    """The mode of each process, in the order of their starts."""
     processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
     reached: tuple[str, ...] = ()
+    """What each process is said to have been connected to."""
     pauses: list[int] = field(default_factory=list[int])
+    """The process of each pause."""
     can_pause: bool = True
     can_resume: bool = True
+    """Whether it can be kept from writing, and goes on then; else it is ended, or started anew."""
     refusal: str = ""
+    """Why none is started any more."""
 
     def why_not(self, table: ServerTable) -> str:
         return ""
@@ -172,15 +153,9 @@ class UnboxedServers:
             re.sub(r"\$\{secret\.(\w+)\}", lambda found: secrets[found[1]], word)
             for word in table.program
         ]
-        process = subprocess.Popen(
-            program,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={"PATH": "/usr/bin:/bin", "MODE": mode, **table.env, **secrets},
-            start_new_session=True,
-            bufsize=0,
-        )
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        env = {"PATH": "/usr/bin:/bin", "MODE": mode, **table.env, **secrets}
+        process = subprocess.Popen(program, env=env, start_new_session=True, bufsize=0, **pipes)
         self.processes.append(process)
         return Unboxed(process, self)
 
@@ -188,8 +163,7 @@ class UnboxedServers:
 def program(folder: Path, source: str = "") -> tuple[str, ...]:
     """Return the words that run a server of two tools, `get` and `set`, that answer with their arguments.
 
-    Args:
-        source: functions of its own in place of those of `_PROGRAM`.
+    The functions of *source* are in place of those of `_PROGRAM`.
     """
     path = folder / "server.py"
     path.write_text(_PROGRAM + textwrap.dedent(source) + "\n\nserve()\n")
@@ -214,13 +188,9 @@ def connector(
 ) -> ServerConnector:
     """Return a server's connector, *tools* accepted as they are listed."""
     needs = CredentialRequirement(kind="environment", names=table.secrets)
-    manifest = Manifest(
-        name=IDENTITY.fqn,
-        version=IDENTITY.version,
-        hosts=table.hosts,
-        server=table,
-        credential=needs if table.secrets else None,
-    )
+    given: dict[str, Any] = {"hosts": table.hosts, "server": table}
+    given["credential"] = needs if table.secrets else None
+    manifest = Manifest(name=IDENTITY.fqn, version=IDENTITY.version, **given)
     return ServerConnector(
         identity=IDENTITY, manifest=manifest, definitions=from_listing(tools), servers=servers
     )

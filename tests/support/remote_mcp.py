@@ -1,6 +1,7 @@
 """A remote MCP server that a test scripts, and the published one of the `mcp` package, both behind TLS."""
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Generator
@@ -9,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+import starlette.requests
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse
 
 from aileron_core.connectors.servers.table import ServerTable
 from tests.support.http_service import HttpRequest
@@ -103,44 +106,34 @@ def published_mcp(folder: Path, server: MCPServer, era: Era) -> Generator[TlsSer
             await app(scope, receive, send)
             return
         message = await receive()
-        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        request = Request(
-            method=scope["method"], path=scope["path"], headers=headers, body=message["body"]
+        asked = starlette.requests.Request(scope)
+        said = Request(
+            method=asked.method,
+            path=asked.url.path,
+            headers=dict(asked.headers),
+            body=message["body"],
         )
-        service.seen.append(request)
-        left = [message]
+        service.seen.append(said)
+        left, given = [message], json.loads(said.body or b"{}")
 
         async def again() -> Any:
             return left.pop() if left else await receive()
 
-        asked = json.loads(request.body or b"{}")
-        if era == "2026-07-28" and asked.get("method") == "initialize":
+        if era == "2026-07-28" and given.get("method") == "initialize":
             error = {"code": -32022, "message": "unsupported protocol version"}
-            body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}).encode()
-            head = [(b"content-type", b"application/json")]
-            await send({"type": "http.response.start", "status": 400, "headers": head})
-            await send({"type": "http.response.body", "body": body})
+            body = {"jsonrpc": "2.0", "id": given["id"], "error": error}
+            await JSONResponse(body, 400)(scope, receive, send)
             return
         await app(scope, again, send)
 
     path = certificate(folder, HOST)
     service.trust = ssl.create_default_context(cafile=str(path))
-    config = uvicorn.Config(
-        noting, host="127.0.0.1", port=0, ssl_certfile=path, ssl_keyfile=str(path), log_config=None
-    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    service.port = listener.getsockname()[1]
+    config = uvicorn.Config(noting, ssl_certfile=path, ssl_keyfile=str(path), log_config=None)
     running = uvicorn.Server(config)
-    began = threading.Event()
-    startup = running.startup
-
-    async def started(*given: Any, **more: Any) -> None:
-        await startup(*given, **more)
-        began.set()
-
-    running.startup = started
-    thread = threading.Thread(target=running.run, daemon=True)
+    thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
     thread.start()
-    assert began.wait(30)
-    service.port = running.servers[0].sockets[0].getsockname()[1]
     try:
         yield service
     finally:

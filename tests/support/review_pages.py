@@ -7,6 +7,7 @@ async with reviewed(core, browser) as review:
 import contextlib
 from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,46 +26,12 @@ from tests.support.core_harness import Core
 
 expect.set_options(timeout=20_000)  # a busy machine is slow
 
-_ELEMENTS = frozenset(
-    [
-        "HTML",
-        "HEAD",
-        "META",
-        "TITLE",
-        "LINK",
-        "SCRIPT",
-        "BODY",
-        "HEADER",
-        "H1",
-        "H2",
-        "H3",
-        "P",
-        "MAIN",
-        "NAV",
-        "UL",
-        "LI",
-        "ARTICLE",
-        "DIV",
-        "SECTION",
-        "DL",
-        "DT",
-        "DD",
-        "FOOTER",
-        "SPAN",
-        "BUTTON",
-        "KBD",
-        "LABEL",
-        "INPUT",
-        "DIALOG",
-    ]
-)
+_ELEMENTS = {
+    *("HTML", "HEAD", "META", "TITLE", "LINK", "SCRIPT", "BODY", "HEADER", "H1", "H2", "H3", "P"),
+    *("MAIN", "NAV", "UL", "LI", "ARTICLE", "DIV", "SECTION", "DL", "DT", "DD", "FOOTER", "SPAN"),
+    *("BUTTON", "KBD", "LABEL", "INPUT", "DIALOG"),
+}
 PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
-
-
-@dataclass
-class Around:
-    not_accepted: tuple[Any, ...]
-    vault: VaultStatus
 
 
 class OtherDrawing(PageDrawing):
@@ -130,7 +97,7 @@ def must_be_text(found: Sequence[Any], usual: Collection[str], told: object) -> 
 async def serving_pages(core: Core) -> AsyncGenerator[OtherDrawing]:
     """Serve *core* on a port; its session was opened by this very process, below which the browser is."""
     core.app.sessions.add(replace(core.session, pid=None))
-    around = Around((), VaultStatus(state="absent"))
+    around = SimpleNamespace(not_accepted=(), vault=VaultStatus(state="absent"))
     drawing, tcp = OtherDrawing(core.app.clock, around), bind_tcp("127.0.0.1", 0)
     core.app.address.listen_on(tcp.getsockname()[1])
     async with EmbeddedServer(create_app(core.app, review=drawing), [tcp]):
