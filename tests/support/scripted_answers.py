@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -64,6 +64,7 @@ def sse(events: Events, *, end: str = "\n", names: bool = True) -> bytes:
 
 
 def anthropic_whole(turn: Turn) -> Json:
+    usage = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
     return {
         "id": f"msg_{turn.number}",
         "type": "message",
@@ -72,12 +73,7 @@ def anthropic_whole(turn: Turn) -> Json:
         "content": [_block(each) for each in turn.said],
         "stop_reason": "tool_use" if turn.calls else "end_turn",
         "stop_sequence": None,
-        "usage": {
-            "input_tokens": turn.input_tokens,
-            "output_tokens": turn.output_tokens,
-            "cache_read_input_tokens": 3,
-            "service_tier": "standard",
-        },
+        "usage": {**usage, "cache_read_input_tokens": 3, "service_tier": "standard"},
         "new_member": {"kept": [1, None]},
     }
 
@@ -99,63 +95,59 @@ def anthropic_stream(turn: Turn) -> Events:
     whole = anthropic_whole(turn)
     usage = whole["usage"] | {"output_tokens": 1}
     begun = whole | {"content": [], "stop_reason": None, "usage": usage}
-    events: Events = [("message_start", {"type": "message_start", "message": begun})]
-    events.append(("ping", {"type": "ping"}))
+    bare: list[Json] = [{"type": "message_start", "message": begun}, {"type": "ping"}]
     for index, said in enumerate(turn.said):
         start, deltas = _empty_block(said)
-        events.append(_indexed("content_block_start", index, content_block=start))
-        events += [_indexed("content_block_delta", index, delta=delta) for delta in deltas]
-        events.append(_indexed("content_block_stop", index))
+        place = {"index": index}
+        bare.append({"type": "content_block_start", **place, "content_block": start})
+        bare += [{"type": "content_block_delta", **place, "delta": delta} for delta in deltas]
+        bare.append({"type": "content_block_stop", **place})
     delta = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
     counted = {"output_tokens": turn.output_tokens}
-    events.append(("message_delta", {"type": "message_delta", "delta": delta, "usage": counted}))
-    events.append(("message_stop", {"type": "message_stop"}))
-    return events
+    bare.append({"type": "message_delta", "delta": delta, "usage": counted})
+    return _named([*bare, {"type": "message_stop"}])
 
 
-def _indexed(kind: str, index: int, **members: Json) -> tuple[str, Json]:
-    return kind, {"type": kind, "index": index, **members}
+def _named(bare: Iterable[Json]) -> Events:
+    return [(event["type"], event) for event in bare]
 
 
 def _empty_block(said: Said) -> tuple[Json, list[Json]]:
     block = _block(said)
     match said.kind:
         case "text" | "refusal":
-            deltas = [{"type": "text_delta", "text": piece} for piece in said.pieces]
-            return block | {"text": ""}, deltas
+            empty, kind, member = {"text": ""}, "text_delta", "text"
         case "thinking":
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in said.pieces]
-            signature = {"type": "signature_delta", "signature": block["signature"]}
-            return block | {"thinking": "", "signature": ""}, [*deltas, signature]
+            empty, kind, member = {"thinking": "", "signature": ""}, "thinking_delta", "thinking"
         case "call":
-            deltas = [{"type": "input_json_delta", "partial_json": p} for p in ("", *said.pieces)]
-            return block | {"input": {}}, deltas
+            empty, kind, member = {"input": {}}, "input_json_delta", "partial_json"
         case "other":
             return block, []
+    pieces = ("", *said.pieces) if said.kind == "call" else said.pieces
+    deltas = [{"type": kind, member: piece} for piece in pieces]
+    if said.kind == "thinking":
+        deltas.append({"type": "signature_delta", "signature": block["signature"]})
+    return block | empty, deltas
 
 
 # Chat Completions
 
 
+_CHAT_KEYS = {"text": "content", "refusal": "refusal", "thinking": "reasoning_content"}
+
+
 def chat_whole(turn: Turn) -> Json:
     message: Json = {"role": "assistant", "content": None, "refusal": None}
-    for kind, key in (
-        ("text", "content"),
-        ("refusal", "refusal"),
-        ("thinking", "reasoning_content"),
-    ):
+    for kind, key in _CHAT_KEYS.items():
         said = [each.whole for each in turn.said if each.kind == kind]
         if any(said):
             message[key] = "".join(said)
     if turn.calls:
         message["tool_calls"] = [_chat_call(each) for each in turn.calls]
     reason = "tool_calls" if turn.calls else "stop"
-    usage = {
-        "prompt_tokens": turn.input_tokens,
-        "completion_tokens": turn.output_tokens,
-        "total_tokens": turn.input_tokens + turn.output_tokens,
-        "completion_tokens_details": {"reasoning_tokens": 2},
-    }
+    counts = {"prompt_tokens": turn.input_tokens, "completion_tokens": turn.output_tokens}
+    total = {"total_tokens": turn.input_tokens + turn.output_tokens}
+    usage = {**counts, **total, "completion_tokens_details": {"reasoning_tokens": 2}}
     return {
         "id": f"chatcmpl-{turn.number}",
         "object": "chat.completion",
@@ -191,25 +183,22 @@ def chat_stream(turn: Turn) -> Events:
 
 
 def _chat_deltas(said: Said, index: Iterator[int]) -> Iterator[Json]:
-    keys = {"text": "content", "refusal": "refusal", "thinking": "reasoning_content"}
-    if said.kind in keys:
-        yield from ({keys[said.kind]: piece} for piece in said.pieces)
+    if key := _CHAT_KEYS.get(said.kind):
+        yield from ({key: piece} for piece in said.pieces)
     elif said.kind == "call":
-        number = next(index)
+        call: Json = {"index": next(index)}
         function = {"name": said.name, "arguments": ""}
-        yield {
-            "tool_calls": [
-                {"index": number, "id": said.id, "type": "function", "function": function}
-            ]
-        }
+        yield {"tool_calls": [{**call, "id": said.id, "type": "function", "function": function}]}
         for piece in said.pieces:
-            yield {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
+            yield {"tool_calls": [{**call, "function": {"arguments": piece}}]}
 
 
 # Responses
 
 
 def responses_whole(turn: Turn) -> Json:
+    usage = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
+    usage |= {"total_tokens": turn.input_tokens + turn.output_tokens}
     return {
         "id": f"resp_{turn.number}",
         "object": "response",
@@ -220,14 +209,11 @@ def responses_whole(turn: Turn) -> Json:
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],
-        "error": None,
-        "incomplete_details": None,
+        **dict.fromkeys(("error", "incomplete_details")),
         "usage": {
-            "input_tokens": turn.input_tokens,
+            **usage,
             "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 0},
-            "output_tokens": turn.output_tokens,
             "output_tokens_details": {"reasoning_tokens": 2},
-            "total_tokens": turn.input_tokens + turn.output_tokens,
         },
         "new_member": {"kept": [1, None]},
     }
@@ -242,21 +228,11 @@ def _item(turn: Turn, index: int, said: Said) -> Json:
             return {**message, "content": [part]}
         case "thinking":
             summary = [{"type": "summary_text", "text": said.whole}]
-            return {
-                "id": id_,
-                "type": "reasoning",
-                "summary": summary,
-                "encrypted_content": said.sign("sealed"),
-            }
+            sealed = {"encrypted_content": said.sign("sealed")}
+            return {"id": id_, "type": "reasoning", "summary": summary, **sealed}
         case "call":
-            return {
-                "id": id_,
-                "type": "function_call",
-                "call_id": said.id,
-                "name": said.name,
-                "arguments": said.whole,
-                "status": "completed",
-            }
+            call = {"id": id_, "type": "function_call", "call_id": said.id, "name": said.name}
+            return {**call, "arguments": said.whole, "status": "completed"}
         case "other":
             custom = {"id": id_, "type": "custom_tool_call", "call_id": id_ + "c"}
             return {**custom, "name": "apply_patch", "input": said.whole}
@@ -271,17 +247,11 @@ def _part(said: Said, text: str) -> Json:
 def responses_stream(turn: Turn) -> Events:
     whole = responses_whole(turn)
     begun = whole | {"status": "in_progress", "output": [], "usage": None}
-    bare: list[Json] = [
-        {"type": "response.created", "response": begun},
-        {"type": "response.in_progress", "response": begun},
-    ]
+    bare = [{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")]
     for index, said in enumerate(turn.said):
-        item = whole["output"][index]
-        bare += _item_events(index, said, item)
+        bare += _item_events(index, said, whole["output"][index])
     bare.append({"type": "response.completed", "response": whole})
-    return [
-        (event["type"], {**event, "sequence_number": number}) for number, event in enumerate(bare)
-    ]
+    return _named({**event, "sequence_number": number} for number, event in enumerate(bare))
 
 
 def _item_events(index: int, said: Said, item: Json) -> Iterator[Json]:
@@ -291,28 +261,28 @@ def _item_events(index: int, said: Said, item: Json) -> Iterator[Json]:
     start |= {key: [] for key in ("content", "summary") if key in item}
     yield {"type": "response.output_item.added", "output_index": index, "item": start}
     match said.kind:
-        case "text" | "refusal":
-            kind = "response.output_text" if said.kind == "text" else "response.refusal"
+        case "text" | "refusal" as member:
+            kind = "response.output_text" if member == "text" else "response.refusal"
             place |= {"content_index": 0}
-            member = "text" if said.kind == "text" else "refusal"
-            extra: Json = {"logprobs": []} if said.kind == "text" else {}
+            extra: Json = {"logprobs": []} if member == "text" else {}
             yield {"type": "response.content_part.added", **place, "part": _part(said, "")}
             for piece in said.pieces:
                 yield {"type": f"{kind}.delta", **place, "delta": piece, **extra}
             yield {"type": f"{kind}.done", **place, member: said.whole, **extra}
             yield {"type": "response.content_part.done", **place, "part": _part(said, said.whole)}
+            kind = ""
         case "thinking":
-            for piece in said.pieces:
-                kind = "response.reasoning_summary_text.delta"
-                yield {"type": kind, **place, "summary_index": 0, "delta": piece}
+            kind = "response.reasoning_summary_text"
+            place |= {"summary_index": 0}
         case "call":
-            for piece in said.pieces:
-                yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
-            kind = "response.function_call_arguments.done"
-            yield {"type": kind, **place, "arguments": said.whole}
+            kind = "response.function_call_arguments"
         case "other":
-            for piece in said.pieces:
-                yield {"type": "response.custom_tool_call_input.delta", **place, "delta": piece}
+            kind = "response.custom_tool_call_input"
+    if kind:
+        for piece in said.pieces:
+            yield {"type": f"{kind}.delta", **place, "delta": piece}
+    if said.kind == "call":
+        yield {"type": f"{kind}.done", **place, "arguments": said.whole}
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
