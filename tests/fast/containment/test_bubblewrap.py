@@ -3,6 +3,7 @@
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,17 +24,17 @@ def git_in(where: Path, *words: str) -> None:
     subprocess.run([*GIT, "-C", str(where), *words], check=True, capture_output=True)
 
 
+def spec_of(project: Path, **more: Any) -> SandboxSpec:
+    home = project.parent / "home"
+    own = {"private_home": project.parent / "own", "launch_dir": project.parent / "private"}
+    return SandboxSpec(
+        **{"bwrap": "bwrap", "project": project, "home": home, "socket": None} | own | more
+    )
+
+
 def mounts(project: Path) -> list[tuple[str, str]]:
     """Return (how, what) of each mount for *project*, in order."""
-    spec = SandboxSpec(
-        bwrap="bwrap",
-        project=project,
-        home=project / "home",
-        private_home=project / "own",
-        launch_dir=project / "private",
-        socket=None,
-    )
-    argv = bwrap_argv(spec, ["agent"])
+    argv = bwrap_argv(spec_of(project), ["agent"])
     return [(how, argv[at + 2]) for at, how in enumerate(argv) if how in ("--bind", "--ro-bind")]
 
 
@@ -41,15 +42,7 @@ def test_the_table_of_a_dry_run_is_what_bubblewrap_gets(project: Path) -> None:
     """One list: nothing is mounted that the table does not show, and a folder comes before what is in it."""
     inner = Mount(path=Path("/opt/tool/bin"), how="hidden", why="b")
     outer = Mount(path=Path("/opt/tool"), how="read-only", why="a")
-    spec = SandboxSpec(
-        bwrap="bwrap",
-        project=project,
-        home=project.parent / "home",
-        private_home=project.parent / "own",
-        launch_dir=project.parent / "private",
-        socket=project.parent / "s.sock",
-        mounts=(inner, outer),
-    )
+    spec = spec_of(project, socket=project.parent / "s.sock", mounts=(inner, outer))
     listed = sandbox_mounts(spec)
     argv = bwrap_argv(spec, ["agent"])
     flags = {"--ro-bind": 2, "--bind": 2, "--symlink": 2, "--tmpfs": 1, "--proc": 1, "--dev": 1}
@@ -68,17 +61,7 @@ def test_a_sandbox_with_a_network_of_its_own_has_no_resolvers_socket(
     """systemd-resolved answers over a socket, whose network is not the sandbox's."""
     monkeypatch.setattr(bubblewrap, "_RESOLVED", tmp_path)
     given = project.parent / "resolv.conf" if offline else None
-    spec = SandboxSpec(
-        bwrap="bwrap",
-        project=project,
-        home=project.parent / "home",
-        private_home=project.parent / "own",
-        launch_dir=project.parent / "private",
-        socket=None,
-        offline=offline,
-        resolv_conf=given,
-    )
-    listed = sandbox_mounts(spec)
+    listed = sandbox_mounts(spec_of(project, offline=offline, resolv_conf=given))
     assert any(each.path == tmp_path for each in listed) != offline
     assert any(each.source == given for each in listed if given is not None) == offline
 
@@ -124,10 +107,8 @@ def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     git_in(main, "worktree", "add", "-q", str(tree))
     git_in(tree, "submodule", "update", "-q", "--init")
     found = find_repository(main / "a" / "part")
-    assert found is not None
     assert found.git_dir == found.common_dir == main / ".git" / "modules" / "a" / "part"
     found = find_repository(tree / "a" / "part")
-    assert found is not None
     assert found.git_dir == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
 
 
@@ -135,18 +116,12 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
     worktree: Path, project: Path
 ) -> None:
     """The file is the project's word: any folder of the person's could stand in it."""
-    real = (worktree / ".git").read_text()
-    found = find_repository(worktree)
-    assert found is not None
-    assert found.common_dir == worktree.parent / "main" / ".git"
-    (project / ".git").write_text(real)
-    assert find_repository(project) is None
-    (project / ".git").write_text(f"gitdir: {worktree.parent / 'main' / '.git'}\n")
-    assert find_repository(project) is None
-    (project / ".git").write_text("gitdir: /etc\n")
-    assert find_repository(project) is None
-    (project / ".git").write_bytes(b"\xff" * 100)
-    assert find_repository(project) is None
+    real = (worktree / ".git").read_bytes()
+    main = worktree.parent / "main" / ".git"
+    assert find_repository(worktree).common_dir == main
+    for text in (real, f"gitdir: {main}\n".encode(), b"gitdir: /etc\n", b"\xff" * 100):
+        (project / ".git").write_bytes(text)
+        assert find_repository(project) is None
 
 
 @pytest.mark.parametrize("at", [".git", "planted/config", "planted/gitdir", "planted/commondir"])
@@ -218,13 +193,11 @@ def test_an_agent_of_nvm_brings_its_packages_and_its_node(tmp_path: Path) -> Non
     """`~/.nvm/versions/node/<v>`: the packages, and the installation of the interpreter."""
     node = tmp_path / ".nvm" / "versions" / "node" / "v22.1.0"
     program(node / "bin" / "node")
-    real = program(
-        node / "lib" / "node_modules" / "@openai" / "codex" / "bin" / "codex.js",
-        "#!/usr/bin/env node\n",
-    )
+    packages = node / "lib" / "node_modules"
+    real = program(packages / "@openai" / "codex" / "bin" / "codex.js", "#!/usr/bin/env node\n")
     (node / "bin" / "codex").symlink_to(real)
     found = mount_roots(node / "bin" / "codex", str(node / "bin"), home=tmp_path, excluded=())
-    assert set(found) == {node, node / "lib" / "node_modules"}
+    assert set(found) == {node, packages}
 
 
 def test_of_dot_local_the_program_alone_is_shown(tmp_path: Path) -> None:

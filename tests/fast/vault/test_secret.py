@@ -15,14 +15,8 @@ CANARY = "canary-9f1c"
 def test_no_way_of_printing_shows_it(caplog: pytest.LogCaptureFixture) -> None:
     secret = Secret(CANARY)
     logging.getLogger("test").warning("%s %r", secret, [secret])
-    shown = [
-        str(secret),
-        repr(secret),
-        f"{secret}",
-        f"{secret:>40}",
-        format(secret, "s"),
-        caplog.text,
-    ]
+    shown = [str(secret), repr(secret), f"{secret}", f"{secret:>40}", format(secret, "s")]
+    shown.append(caplog.text)
     assert all("Secret(...)" in each and CANARY not in each for each in shown)
     assert CANARY not in repr({"value": (secret,)})
 
