@@ -50,6 +50,8 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             stdout=subprocess.PIPE,
             env=env,
         )
+        self._stdin: Any = self.process.stdin
+        self._stdout: Any = self.process.stdout
         self._changed = threading.Condition()
         self._answers: dict[int, dict[str, Any]] = {}
         self._ready: dict[str, Any] | None = None
@@ -109,16 +111,13 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def write(self, frame: dict[str, Any]) -> None:
         """Send *frame* as it is."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(frame_bytes(frame))
-        self.process.stdin.flush()
+        self._stdin.write(frame_bytes(frame))
+        self._stdin.flush()
 
     def close(self) -> int:
         """End its standard input and return its exit code."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
+            self._stdin.close()
         try:
             code = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -127,17 +126,15 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             raise
         finally:
             self._reader.join(PATIENCE)
-            self.process.stdout.close()
+            self._stdout.close()
         return code
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def _read(self) -> None:
-        stream = self.process.stdout
-        assert stream is not None
         with contextlib.suppress(BrokenFrame, ValueError):
-            while (frame := read_frame(stream)) is not None:
+            while (frame := read_frame(self._stdout)) is not None:
                 with self._changed:
                     if frame.get("ready"):
                         self._ready = frame

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.builtin_worker import Worker, WorkerError
+from tests.support.making import program
 from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,23 +84,16 @@ def sandboxed_worker(
             (folder / name).mkdir()
         project = folder / "project"
         for name, text in (files or {}).items():
-            (project / name).parent.mkdir(parents=True, exist_ok=True)
-            (project / name).write_text(text)
+            program(project / name, text, 0o644)
         (folder / "launch" / "empty").touch()
         if git:
             (project / ".git").mkdir()
         (folder / "home" / ".tool").mkdir()
-        (folder / "tool" / "bin").mkdir(parents=True)
-        (folder / "tool" / "bin" / "tool").write_text("#!/bin/sh\necho a tool\n")
-        (folder / "tool" / "bin" / "tool").chmod(0o755)
+        program(folder / "tool" / "bin" / "tool", "#!/bin/sh\necho a tool\n")
         give(folder)
-        words = [
-            sys.executable,
-            "-I",
-            "-c",
-            f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.command_sandbox import main; main()",
-        ]
-        prefix = [*AS_ORDINARY, *words, str(folder), json.dumps(list(hidden))]
+        main_ = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.command_sandbox import main; main()"
+        words = [*AS_ORDINARY, sys.executable, "-I", "-c", main_]
+        prefix = [*words, str(folder), json.dumps(list(hidden))]
         env = {**os.environ, OWNS: str(folder)}
         with Worker("commands", project, prefix, env=env) as worker:
             assert "Without a sandbox" not in worker.features["why_not"]
@@ -135,12 +129,8 @@ def main() -> None:
     support = find_sandbox_support(offline=False)
     folder, hidden, *worker, _, project = sys.argv[1:]
     top = Path(folder)
-    needed = {ROOT, Path(sys.prefix), Path(sys.base_prefix)}
-    outside = [
-        each
-        for each in sorted(needed)
-        if not any(each.is_relative_to(one) for one in SYSTEM_FOLDERS)
-    ]
+    needed = sorted({ROOT, Path(sys.prefix), Path(sys.base_prefix)})
+    outside = [each for each in needed if not {each, *each.parents} & {*SYSTEM_FOLDERS}]
     git = Path(project, ".git")
     spec = SandboxSpec(
         bwrap=support.bwrap, project=Path(project), home=top / "home", private_home=top / "home",
@@ -154,18 +144,12 @@ def main() -> None:
     )  # fmt: skip
     journal = None
     if (top / "aileron").is_dir():
-        home, mounts = top / "aileron", sandbox_mounts(spec)
-        held = commit_journal(
-            home, "s_1", spec.project, mounts, print
-        )  # by this name until the end
+        # By this name until the end.
+        held = commit_journal(top / "aileron", "s_1", spec.project, sandbox_mounts(spec), print)
         journal = held.__enter__()
         os.set_inheritable(journal, True)
     argv = command_sandbox_argv(spec, worker, (), journal)
     support.drop_privileges()
-    env = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(top / "home"),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "LANG": "C.UTF-8",
-    }
+    env = {"PATH": os.environ["PATH"], "HOME": str(top / "home"), "LANG": "C.UTF-8"}
+    env["GIT_CONFIG_NOSYSTEM"] = "1"
     os.execve(argv[0], argv, env)

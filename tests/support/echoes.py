@@ -49,31 +49,19 @@ def chained(
 ) -> str:
     """Return an action file of *steps* (id, connector, idempotent, its inputs in TOML or None).
 
-    Args:
-        installed: the modules.
-        steps: in their order.
-        inputs: the action's (name, type, required).
-        name: the action's name.
-        gated: whether a person is asked.
-        more: TOML before `[approval]`, `[limits]` for example.
+    *inputs* are the action's (name, type, required); *more* is TOML before `[approval]`.
     """
-    requires = "".join(
-        f'[[requires.connectors]]\nname = "{fqn}"\nversion = "1.0.0"\nhash = "{hash_}"\n'
-        'capabilities = ["do"]\n\n'
-        for fqn, hash_ in installed.hashes.items()
-    )
-    declared = "".join(
-        f'[[inputs]]\nname = "{each}"\ntype = "{type_}"\nrequired = {str(required).lower()}\n'
-        f'description = "{each}"\n\n'
-        for each, type_, required in inputs
-    )
-    body = "".join(
-        f'[[execute]]\nid = "{each}"\nconnector = "{fqn}"\nop = "do"\n'
-        f"idempotent = {str(idempotent).lower()}\n"
-        + ("" if given is None else f"[execute.inputs]\n{given}\n")
-        + "\n"
-        for each, fqn, idempotent, given in steps
-    )
+    requires = declared = body = ""
+    for fqn, hash_ in installed.hashes.items():
+        requires += f'[[requires.connectors]]\nname = "{fqn}"\nversion = "1.0.0"\n'
+        requires += f'hash = "{hash_}"\ncapabilities = ["do"]\n\n'
+    for each, type_, required in inputs:
+        declared += f'[[inputs]]\nname = "{each}"\ntype = "{type_}"\n'
+        declared += f'required = {str(required).lower()}\ndescription = "{each}"\n\n'
+    for each, fqn, idempotent, given in steps:
+        body += f'[[execute]]\nid = "{each}"\nconnector = "{fqn}"\nop = "do"\n'
+        body += f"idempotent = {str(idempotent).lower()}\n"
+        body += "\n" if given is None else f"[execute.inputs]\n{given}\n\n"
     return (
         f'+++\nname = "{name}"\nversion = "0.1.0"\nsource = "local://tests/{name}@0.1.0"\n\n'
         f'{requires}[match]\nintent = "try later steps"\n\n{declared}{body}{more}\n'

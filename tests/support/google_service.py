@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.authorization_server import AuthorizationServer
 from tests.support.core_harness import Mailbox
-from tests.support.tls_service import Reply, Request, tls_service
+from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
 GMAIL = "gmail.googleapis.com"
 _PLACES = {
@@ -43,11 +43,8 @@ class Google:
             return Reply(status=401, body={"error": refused})
         connection = http.client.HTTPConnection("127.0.0.1", self.mailbox.port, timeout=20)
         try:
-            kept = {
-                name: request.headers[name]
-                for name in ("host", "content-type")
-                if name in request.headers
-            }
+            names = {"host", "content-type"} & request.headers.keys()
+            kept = {name: request.headers[name] for name in names}
             connection.request(request.method, request.path, request.body or None, kept)
             answer = connection.getresponse()
             return Reply(status=answer.status, body=json.loads(answer.read() or b"null"))
@@ -55,14 +52,16 @@ class Google:
             connection.close()
 
 
+def google_at(service: TlsService, mailbox: Mailbox) -> Google:
+    redirect: dict[str, str | None] = {"iss": "https://accounts.google.com"}
+    server = AuthorizationServer(service=service, redirect=redirect, gives_id_token=False)
+    return Google(server=server, mailbox=mailbox)
+
+
 @contextmanager
 def google_service(folder: Path, mailbox: Mailbox) -> Iterator[Google]:
     """Run it in front of *mailbox*, its certificate in *folder*."""
     with tls_service(folder, *HOSTS) as service:
-        issuer: dict[str, str | None] = {"iss": "https://accounts.google.com"}
-        google = Google(
-            server=AuthorizationServer(service=service, redirect=issuer, gives_id_token=False),
-            mailbox=mailbox,
-        )
+        google = google_at(service, mailbox)
         service.answer = google.answer
         yield google

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -21,22 +20,15 @@ def run_tool(*command: str | Path, **more: object) -> str:
 
 
 def build_wheel(source: Path, folder: Path) -> Path:
-    isolated = () if find_spec("hatchling") is None else ("--no-build-isolation",)
-    run_tool(
-        sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", *isolated, "-w", folder, source
-    )
+    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation")
+    run_tool(*pip, "-w", folder, source)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
 def build_sdist(source: Path, folder: Path) -> Path:
-    python = Path(sys.executable)
-    if find_spec("hatchling") is None:
-        python = new_environment(folder / "builder")
-        pip = (sys.executable, "-m", "pip", "--python", str(python))
-        run_tool(*pip, "install", "-q", "hatchling>=1.27")
     call = "from hatchling.build import build_sdist; import sys; build_sdist(sys.argv[1])"
-    run_tool(python, "-c", call, folder, cwd=source)
+    run_tool(sys.executable, "-c", call, folder, cwd=source)
     (made,) = folder.glob("*.tar.gz")
     return made
 

@@ -4,13 +4,13 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 from aileron_core.actions.model import ConnectorIdentity
@@ -103,7 +103,7 @@ IDENTITY = ConnectorIdentity(fqn="mcp://local/small", version="1.0.0", hash=f"sh
 class Unboxed:
     """A process without a box; its own process group is ended with it."""
 
-    process: "subprocess.Popen[bytes]"
+    process: "Popen[bytes]"
     servers: "UnboxedServers"
 
     def hosts_reached(self, since: float) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class UnboxedServers:
 
     started: list[Mode] = field(default_factory=list[Mode])
     """The mode of each process, in the order of their starts."""
-    processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    processes: "list[Popen[bytes]]" = field(default_factory=list)
     reached: tuple[str, ...] = ()
     """What each process is said to have been connected to."""
     pauses: list[int] = field(default_factory=list[int])
@@ -153,9 +153,16 @@ class UnboxedServers:
             re.sub(r"\$\{secret\.(\w+)\}", lambda found: secrets[found[1]], word)
             for word in table.program
         ]
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         env = {"PATH": "/usr/bin:/bin", "MODE": mode, **table.env, **secrets}
-        process = subprocess.Popen(program, env=env, start_new_session=True, bufsize=0, **pipes)
+        process = Popen(
+            program,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=env,
+            start_new_session=True,
+            bufsize=0,
+        )
         self.processes.append(process)
         return Unboxed(process, self)
 

@@ -120,14 +120,13 @@ def _needed() -> set[Path]:
     return {path.resolve() for path in found}
 
 
-def _closed_to_others(path: Path) -> bool:
-    status = path.stat()
-    return not status.st_mode & (stat.S_IXUSR if status.st_uid == NOBODY else stat.S_IXOTH)
+def _entering(path: Path) -> int:
+    return stat.S_IXUSR if path.stat().st_uid == NOBODY else stat.S_IXOTH
 
 
 def _outermost_closed(paths: Iterable[Path]) -> Path | None:
     folders = {each for path in paths for each in (*path.parents, path) if each.is_dir()}
-    closed = [each for each in folders if _closed_to_others(each)]
+    closed = [each for each in folders if not each.stat().st_mode & _entering(each)]
     return min(closed, key=lambda each: len(each.parts), default=None)
 
 
@@ -145,18 +144,14 @@ def _open_a_view() -> None:
         below = sorted(path for path in needed if path.is_relative_to(closed))
         handles = {path: os.open(path, os.O_PATH) for path in below}
         folders = {path for path in below if path.is_dir()}
-        _checked(
-            libc.mount(b"none", os.fsencode(closed), b"tmpfs", 0, b"mode=0755"), f"mount {closed}"
-        )
+        mounted = libc.mount(b"none", os.fsencode(closed), b"tmpfs", 0, b"mode=0755")
+        _checked(mounted, f"mount {closed}")
         for path, handle in handles.items():
             if not path.exists():  # else it was in another that is shown already
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.mkdir() if path in folders else path.touch()
-                source = f"/proc/self/fd/{handle}".encode()
-                _checked(
-                    libc.mount(source, os.fsencode(path), None, _MS_BIND | _MS_REC, None),
-                    f"mount {path}",
-                )
+                source, place = f"/proc/self/fd/{handle}".encode(), os.fsencode(path)
+                _checked(libc.mount(source, place, None, _MS_BIND | _MS_REC, None), f"mount {path}")
             os.close(handle)
 
 

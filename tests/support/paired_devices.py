@@ -83,11 +83,8 @@ class Device:
         """Return the answer to a request, signed unless it has other *headers*."""
         sent = body if isinstance(body, bytes) else compact(body)
         async with httpx.AsyncClient(timeout=60, verify=False) as client:
-            return await client.post(
-                self.url + API + name,
-                content=sent,
-                headers=self.headers(name, sent) if headers is None else headers,
-            )
+            signed = self.headers(name, sent) if headers is None else headers
+            return await client.post(self.url + API + name, content=sent, headers=signed)
 
     async def redeem(self, secret: str) -> httpx.Response:
         """Redeem a link; the key is fixed, and not shown yet."""

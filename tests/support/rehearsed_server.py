@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support import making
 from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,10 +41,8 @@ class Call:
     def commit(self) -> dict[str, Any]:
         return self._ask(read_only=False)
 
-    def _ask(self, *, read_only: bool) -> dict[str, Any]:
-        return self.server.ask(
-            call=self.number, tool=self.tool, args=self.args, read_only=read_only
-        )
+    def _ask(self, **how: bool) -> dict[str, Any]:
+        return self.server.ask(call=self.number, tool=self.tool, args=self.args, **how)
 
 
 @dataclass
@@ -67,7 +66,6 @@ class RehearsedServer:
         return self.ask(told=True)["told"]
 
     def ask(self, **what: Any) -> dict[str, Any]:
-        assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(json.dumps(what), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
@@ -94,9 +92,7 @@ def rehearsed_server(
             (folder / name).mkdir(mode=0o700)
         shutil.copy(SERVER, folder / "server.py")
         for name, text in files.items():
-            path = folder / "project" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            making.program(folder / "project" / name, text, 0o644)
         give(folder)
         program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.rehearsed_server import main; main()"
         terms = json.dumps({"write": list(write), "previews": previews or {}, "env": env or {}})

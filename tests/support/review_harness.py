@@ -14,13 +14,7 @@ from typing import Any
 import httpx
 
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.console_port.devices import (
-    ConfirmDevice,
-    DevicesUpdated,
-    DeviceView,
-    LinkMade,
-    MakeLink,
-)
+from aileron_core.console_port.devices import ConfirmDevice, DevicesUpdated, LinkMade, MakeLink
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.devices.signed import Verdict
 from aileron_core.server.asgi import create_app
@@ -58,10 +52,8 @@ class Drawn:
     @property
     def parts(self) -> Sequence[DrawnPart]:
         texts: list[Json] = [f"{self.view.action} {n}" for n in range(self.drawing.lines)]
-        return [
-            DrawnPart(blocks=texts[n : n + 10], lines=len(texts[n : n + 10]))
-            for n in range(0, len(texts), 10)
-        ]
+        tens = [texts[n : n + 10] for n in range(0, len(texts), 10)]
+        return [DrawnPart(blocks=each, lines=len(each)) for each in tens]
 
     def offer(self, verdict: Verdict, unseen: int, *, paused: bool, writable: bool) -> Offer:
         assert writable
@@ -95,7 +87,7 @@ class Review:
         await self.core.do(ConfirmDevice(device_id=device.device_id, words=device.words))
         return device
 
-    def shown(self) -> tuple[DeviceView, ...]:
+    def shown(self) -> tuple[Any, ...]:
         return self.core.last(DevicesUpdated).devices
 
 
@@ -113,13 +105,11 @@ async def serving(core: Core) -> AsyncGenerator[Review]:
 @contextlib.asynccontextmanager
 async def listing(device: Device) -> AsyncGenerator[Callable[[], Any]]:
     """Open the device's stream, for a minute at most; yields what reads its next line, None at its end."""
-    headers = device.headers("events", b"{}")
+    headers, url = device.headers("events", b"{}"), f"{device.url}/review/api/events"
     async with (
         asyncio.timeout(PATIENCE),
         httpx.AsyncClient(timeout=PATIENCE, verify=False) as client,
-        client.stream(
-            "POST", f"{device.url}/review/api/events", content=b"{}", headers=headers
-        ) as stream,
+        client.stream("POST", url, content=b"{}", headers=headers) as stream,
     ):
         assert stream.status_code == 200
         lines = stream.aiter_lines()

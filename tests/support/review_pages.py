@@ -97,7 +97,7 @@ def must_be_text(found: Sequence[Any], usual: Collection[str], told: object) -> 
 async def serving_pages(core: Core) -> AsyncGenerator[OtherDrawing]:
     """Serve *core* on a port; its session was opened by this very process, below which the browser is."""
     core.app.sessions.add(replace(core.session, pid=None))
-    around = SimpleNamespace(not_accepted=(), vault=VaultStatus(state="absent"))
+    around: Any = SimpleNamespace(not_accepted=(), vault=VaultStatus(state="absent"))
     drawing, tcp = OtherDrawing(core.app.clock, around), bind_tcp("127.0.0.1", 0)
     core.app.address.listen_on(tcp.getsockname()[1])
     async with EmbeddedServer(create_app(core.app, review=drawing), [tcp]):

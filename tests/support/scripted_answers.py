@@ -114,6 +114,7 @@ def _named(bare: Iterable[Json]) -> Events:
 
 def _empty_block(said: Said) -> tuple[Json, list[Json]]:
     block = _block(said)
+    empty: Json
     match said.kind:
         case "text" | "refusal":
             empty, kind, member = {"text": ""}, "text_delta", "text"
@@ -247,7 +248,9 @@ def _part(said: Said, text: str) -> Json:
 def responses_stream(turn: Turn) -> Events:
     whole = responses_whole(turn)
     begun = whole | {"status": "in_progress", "output": [], "usage": None}
-    bare = [{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")]
+    bare: list[Json] = [
+        {"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")
+    ]
     for index, said in enumerate(turn.said):
         bare += _item_events(index, said, whole["output"][index])
     bare.append({"type": "response.completed", "response": whole})

@@ -123,14 +123,7 @@ def furnish_guest(
 ) -> str:
     """Install the guest, the gated action `act` and the free one `see` over it; return the connector's hash.
 
-    Args:
-        home: the home.
-        requests: what it asks its host for, in order.
-        hosts: what its manifest lists.
-        more: further lines of the manifest.
-        says: what it prints in the end.
-        version: of the connector.
-        module: its text in WAT, in place of one that makes *requests*.
+    It makes *requests* in their order and prints what it *says*, unless *module* is its text in WAT.
     """
     text = module or requesting(*(json.dumps(each) for each in requests), say=says)
     hash_ = install_module(home, text, hosts, more, version)

@@ -14,17 +14,8 @@ def install_sleeper(
 ) -> str:
     """Install it in *home*; return its hash.
 
-    Args:
-        home: the home.
-        seconds: how long `do` sleeps in all, two at a time, as connectors that poll do.
-        requests: what `do` asks its host for before it sleeps, in order.
-        more: further lines of the manifest.
+    It makes *requests* in their order, then sleeps for *seconds*, two at a time, as connectors that poll do.
     """
-    text = _wat([json.dumps(each) for each in requests], seconds)
-    return install_module(home, text, ["sleeper.test:443"], more)
-
-
-def _wat(envelopes: Sequence[str], seconds: int) -> str:
     # The input begins with {"op": " and the op; only that of `do` begins with a d (100).
     first = """(local $left i32)
       (i32.store (i32.const 0) (i32.const 600)) (i32.store (i32.const 4) (i32.const 64))
@@ -37,4 +28,5 @@ def _wat(envelopes: Sequence[str], seconds: int) -> str:
           (i64.store (i32.const 88) (i64.const 2000000000))
           (drop (call $poll (i32.const 64) (i32.const 256) (i32.const 1) (i32.const 512)))
           (br_if $again (i32.gt_s (local.tee $left (i32.sub (local.get $left) (i32.const 1))) (i32.const 0))))))"""
-    return requesting(*envelopes, first=first, then=then)
+    text = requesting(*map(json.dumps, requests), first=first, then=then)
+    return install_module(home, text, ["sleeper.test:443"], more)

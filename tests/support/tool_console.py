@@ -59,11 +59,9 @@ class ToolConsole:
         if path == f"{BASE}/tool-results":
             self.results.put((given["worker"], given["frame"]))
         if self.gone:
-            failure = {"class": "not_found", "message": "Gone.", "retriable": False}
-            status, said = (
-                404,
-                {"error": {**failure, "boundary": "gate", "audit_id": None, "details": {}}},
-            )
+            failure: dict[str, Any] = {"class": "not_found", "message": "Gone.", "retriable": False}
+            status = 404
+            said["error"] = failure | {"boundary": "gate", "audit_id": None, "details": {}}
         elif path == f"{BASE}/tools":
             self.features = given
         elif path == f"{BASE}/tool-calls":

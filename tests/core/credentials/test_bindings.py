@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +38,21 @@ USER = CredentialUser(
     requirement=CredentialRequirement(kind="api_key", header="X-Key", format="{key}"),
     hosts=("api.example:443",),
 )
-REQUEST = RequestToSign(
-    method="GET", host="athena.eu-west-2.amazonaws.com", path="/", headers={}, body=b""
-)
+ATHENA = "athena.eu-west-2.amazonaws.com"
+REQUEST = RequestToSign(method="GET", host=ATHENA, path="/", headers={}, body=b"")
 
 
+@dataclass
 class Records:
     """Keeps what is recorded; refuses while `full`."""
 
-    def __init__(self) -> None:
-        self.kept: list[tuple[AuditEvent, Mapping[str, Json]]] = []
-        self.full = False
+    kept: list[tuple[AuditEvent, Mapping[str, Json]]] = field(default_factory=list)
+    full: bool = False
 
     async def __call__(self, event: AuditEvent, summary: str, more: Mapping[str, Json]) -> None:
         if self.full:
             raise StorageUnavailable("The audit cannot be written.")
-        assert KEY not in summary
-        assert KEY not in str(more)
+        assert KEY not in f"{summary} {more}"
         self.kept.append((event, more))
 
 
@@ -79,9 +77,8 @@ def bindings(vault: Vault, noted: Records) -> BindingService:
 def account_key(
     value: str = KEY, *, identity: str = "work", account: str = "", **more: Any
 ) -> BindAccount:
-    return BindAccount(
-        connector_hash="", identity=identity, account=account, secret=Secret(value), **more
-    )
+    given = {"identity": identity, "account": account, "secret": Secret(value)}
+    return BindAccount(connector_hash="", **given | more)
 
 
 async def test_an_account_is_stored_under_its_name_and_on_record(
@@ -134,18 +131,19 @@ async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
         await bindings.bind(elsewhere, replace(given, identity="far", region="ap-south-1"))
 
 
+def of(user: CredentialUser, **identity: str) -> CredentialUser:
+    return replace(user, identity=replace(user.identity, **identity))
+
+
+EVIL = replace(USER, hosts=("api.example:443", "evil.example:443"))
+
+
 @pytest.mark.parametrize(
     ("user", "why"),
     [
-        (
-            replace(USER, identity=replace(USER.identity, fqn="github://evil/Mail")),
-            "belongs to github://ana/Mail",
-        ),
-        (replace(USER, identity=replace(USER.identity, hash="sha256:bb")), "has changed since"),
-        (
-            replace(USER, hosts=("api.example:443", "evil.example:443")),
-            "can now reach evil.example:443",
-        ),
+        (of(USER, fqn="github://evil/Mail"), "belongs to github://ana/Mail"),
+        (of(USER, hash="sha256:bb"), "has changed since"),
+        (EVIL, "can now reach evil.example:443"),
         (replace(USER, requirement=CredentialRequirement(kind="basic")), "of kind basic"),
     ],
 )
@@ -163,11 +161,7 @@ async def test_a_person_lets_a_changed_connector_use_it(
     bindings: BindingService, noted: Records
 ) -> None:
     bound = await bindings.bind(USER, account_key(account="ana"))
-    newer = replace(
-        USER,
-        identity=replace(USER.identity, hash="sha256:bb"),
-        hosts=("also.example:443", *USER.hosts),
-    )
+    newer = of(replace(USER, hosts=("also.example:443", *USER.hosts)), hash="sha256:bb")
     again = await bindings.rebind(bound.name, newer)
     assert bindings.for_user(newer) == (again,)
     assert bindings.for_user(USER) == ()
@@ -181,9 +175,7 @@ async def test_a_person_lets_a_changed_connector_use_it(
 async def test_no_account_is_moved_to_another_connector(bindings: BindingService) -> None:
     """Whoever asks: its secret would go to hosts that its owner never sent it to."""
     bound = await bindings.bind(USER, account_key(account="ana"))
-    other = replace(
-        USER, identity=replace(USER.identity, fqn="github://evil/mail"), hosts=("evil.example:443",)
-    )
+    other = of(EVIL, fqn="github://evil/mail")
     with pytest.raises(Conflict, match="belongs to"):
         await bindings.rebind(bound.name, other)
     assert bindings.all() == (bound,)
@@ -191,7 +183,7 @@ async def test_no_account_is_moved_to_another_connector(bindings: BindingService
 
 
 async def test_a_revoked_account_is_gone_from_every_file(
-    bindings: BindingService, noted: Records, vault: Vault, tmp_path: Path
+    bindings: BindingService, noted: Records, tmp_path: Path
 ) -> None:
     bound = await bindings.bind(USER, account_key())
     await bindings.delete(bound.name)
@@ -202,7 +194,6 @@ async def test_a_revoked_account_is_gone_from_every_file(
     with pytest.raises(NotFound):
         await bindings.delete(bound.name)
     assert all(bound.name.encode() not in each.read_bytes() for each in tmp_path.iterdir())
-    vault.lock()
 
 
 async def test_what_is_not_recorded_is_not_bound(bindings: BindingService, noted: Records) -> None:
@@ -255,10 +246,8 @@ async def test_a_name_is_bound_once(bindings: BindingService) -> None:
     with pytest.raises(Conflict, match="--identity"):
         await bindings.bind(USER, account_key())
     await bindings.bind(USER, account_key(identity="home"))
-    assert [each.name for each in bindings.for_user(USER)] == [
-        "api_key/mail/home",
-        "api_key/mail/work",
-    ]
+    names = [each.name for each in bindings.for_user(USER)]
+    assert names == ["api_key/mail/home", "api_key/mail/work"]
 
 
 TOKEN, PEM = KEY, "-----BEGIN KEY-----\ncanary/pem+\u00e9\n-----END KEY-----\n"
@@ -277,7 +266,7 @@ def server_account(**values: str) -> BindAccount:
 def edited(*names: str) -> CredentialUser:
     """The server after its manifest was changed, to ask for *names*."""
     need = replace(SERVER.requirement, names=names)
-    return replace(SERVER, identity=replace(SERVER.identity, hash="sha256:bb"), requirement=need)
+    return of(replace(SERVER, requirement=need), hash="sha256:bb")
 
 
 async def test_a_servers_values_are_one_secret_that_it_gets_at_its_start(

@@ -68,9 +68,6 @@ def edit_file(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     file.write_text(json.dumps(content))
 
 
-# What opens it
-
-
 def test_only_the_passphrase_opens_it(tmp_path: Path, written_vault: Vault) -> None:
     """Locked, it lists what it has, but for its own entry."""
     assert list(written_vault.entries()) == [PATH]
@@ -200,9 +197,6 @@ def test_listeners_hear_of_each_change_where_they_run(tmp_path: Path) -> None:
     assert heard == ["unlocked", "locked"]
 
 
-# Wrong passphrases
-
-
 def test_wrong_passphrases_are_counted_over_restarts_slowed_and_told(
     tmp_path: Path, written_vault: Vault
 ) -> None:
@@ -270,9 +264,6 @@ def test_a_clock_set_back_makes_nobody_wait_longer(tmp_path: Path, written_vault
     with pytest.raises(RateLimited) as early:
         vault_in(tmp_path, back).unlock(Secret(PHRASE))
     assert early.value.details["wait_seconds"] <= 1
-
-
-# Changed and damaged files
 
 
 @pytest.mark.parametrize("cut", [0, 200])
@@ -372,9 +363,6 @@ def test_parameters_that_would_exhaust_the_machine_are_not_followed(
         unlocked_in(tmp_path)
 
 
-# What is taken away
-
-
 def vaults_in(folder: Path) -> list[Path]:
     """Every file of the folder that is a vault."""
     return [file for file in folder.iterdir() if b'"entries"' in file.read_bytes()]
@@ -410,9 +398,6 @@ def test_after_a_change_the_old_passphrase_opens_no_file(
         with pytest.raises(WrongPassphrase):
             unlocked_in(alone)
         assert unlocked_in(alone, OTHER).get(PATH).reveal_text() == CANARY
-
-
-# Crashes
 
 
 def in_a_child(body: Callable[[], object]) -> int:
@@ -487,9 +472,6 @@ def test_a_change_of_the_passphrase_that_was_cut_short_is_finished(
     again.lock()
     with pytest.raises(WrongPassphrase):
         unlocked_in(tmp_path)
-
-
-# Several vaults on one folder
 
 
 def test_two_vaults_on_one_folder_lose_nothing_of_each_other(

@@ -25,11 +25,10 @@ def git_in(where: Path, *words: str) -> None:
 
 
 def spec_of(project: Path, **more: Any) -> SandboxSpec:
-    home = project.parent / "home"
-    own = {"private_home": project.parent / "own", "launch_dir": project.parent / "private"}
-    return SandboxSpec(
-        **{"bwrap": "bwrap", "project": project, "home": home, "socket": None} | own | more
-    )
+    folder = project.parent
+    given: dict[str, Any] = {"bwrap": "bwrap", "project": project, "home": folder / "home"}
+    given |= {"private_home": folder / "own", "launch_dir": folder / "private", "socket": None}
+    return SandboxSpec(**given | more)
 
 
 def mounts(project: Path) -> list[tuple[str, str]]:
@@ -107,8 +106,10 @@ def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     git_in(main, "worktree", "add", "-q", str(tree))
     git_in(tree, "submodule", "update", "-q", "--init")
     found = find_repository(main / "a" / "part")
+    assert found is not None
     assert found.git_dir == found.common_dir == main / ".git" / "modules" / "a" / "part"
     found = find_repository(tree / "a" / "part")
+    assert found is not None
     assert found.git_dir == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
 
 
@@ -118,7 +119,8 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
     """The file is the project's word: any folder of the person's could stand in it."""
     real = (worktree / ".git").read_bytes()
     main = worktree.parent / "main" / ".git"
-    assert find_repository(worktree).common_dir == main
+    found = find_repository(worktree)
+    assert (found and found.common_dir) == main
     for text in (real, f"gitdir: {main}\n".encode(), b"gitdir: /etc\n", b"\xff" * 100):
         (project / ".git").write_bytes(text)
         assert find_repository(project) is None

@@ -1,6 +1,7 @@
 """What each kind of credential adds to a request, and AWS's published vectors for its signature."""
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def signature(value: str) -> str:
 
 # From the test suite of Signature Version 4: its date, region and service are always these.
 VANILLA = "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"
-FORM = {"content_type": "application/x-www-form-urlencoded"}
+FORM = "application/x-www-form-urlencoded"
 VECTORS = {
     "get-vanilla": (request(), VANILLA),
     "get-vanilla-query-order-key-case": (
@@ -52,7 +53,7 @@ VECTORS = {
         "c5410059b04c1ee005303aed430f6e6645f61f4dc9e1461ec8f8916fdf18852c",
     ),
     "post-x-www-form-urlencoded": (
-        request(method="POST", body=b"Param1=value1", **FORM),
+        request(method="POST", body=b"Param1=value1", content_type=FORM),
         "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a",
     ),
 }
@@ -73,7 +74,7 @@ def test_what_is_added_to_a_request_signs_all_of_it() -> None:
     """The published example of S3, whose signature covers the hash of the body."""
     secret = Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
     keys = AwsKeys(access_key_id="AKIAIOSFODNN7EXAMPLE", secret=secret)
-    more = {"User_Agent": "any", "X_Amz_Date": "the guest's own", "Range": "bytes=0-9"}
+    more: Any = {"User_Agent": "any", "X_Amz_Date": "the guest's own", "Range": "bytes=0-9"}
     asked = request("/test.txt", host="examplebucket.s3.amazonaws.com", **more)
     added = sign(asked, keys, service="s3", region="us-east-1", now=1369353600.0)
     assert added["X-Amz-Date"] == "20130524T000000Z"

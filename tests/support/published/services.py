@@ -5,16 +5,14 @@ import hmac
 import json
 import re
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from tests.support.authorization_server import AuthorizationServer
 from tests.support.core_harness import Mailbox
-from tests.support.google_service import HOSTS, Google
+from tests.support.google_service import HOSTS, Google, google_at
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
 LINEAR_KEY = "lin_api_canary0f51b2d9"
@@ -59,7 +57,7 @@ class Published:
             return _graphql_error(400, "Not JSON", "BAD_REQUEST")
         asked = json.loads(request.body)
         if re.match(r"query\b[^{]*\{\s*organization\b", asked["query"]):
-            found: dict[str, Any] = {"id": "org-1", "name": "Octo", "urlKey": "octo"}
+            found = {"id": "org-1", "name": "Octo", "urlKey": "octo"}
             return Reply(body={"data": {"organization": found}})
         if re.match(r"mutation\b[^{]*\{\s*issueRemoveLabel\b", asked["query"]):
             given = asked["variables"]
@@ -91,9 +89,8 @@ class Published:
 
 
 def _graphql_error(status: int, message: str, code: str) -> Reply:
-    return Reply(
-        status=status, body={"errors": [{"message": message, "extensions": {"code": code}}]}
-    )
+    error = {"message": message, "extensions": {"code": code}}
+    return Reply(status=status, body={"errors": [error]})
 
 
 def _aws_error(kind: str, message: str) -> Reply:
@@ -136,8 +133,6 @@ def _signature_problem(request: Request, service: str) -> str:
 def published(folder: Path, mailbox: Mailbox) -> Generator[Published]:
     """Run the three of them, Gmail in front of *mailbox*; their certificate is `both.pem` in *folder*."""
     with tls_service(folder, _LINEAR, *_ATHENA, *HOSTS) as service:
-        issuer: Mapping[str, str | None] = {"iss": "https://accounts.google.com"}
-        server = AuthorizationServer(service=service, redirect=dict(issuer), gives_id_token=False)
-        services = Published(service=service, google=Google(server=server, mailbox=mailbox))
+        services = Published(service=service, google=google_at(service, mailbox))
         service.answer = services.answer
         yield services
