@@ -119,8 +119,7 @@ def test_another_vault_in_its_place_is_not_opened(
     elsewhere.mkdir()
     planted = vault_with(elsewhere, backend)
     planted.create(Secret(OTHER))
-    opened = planted._open
-    planted._store.write(opened, takes_away=True, public_key=locked_vault.public_key)
+    planted._store.write(planted._open, takes_away=True, public_key=locked_vault.public_key)
     planted.allow_keyring(Secret(OTHER))
     for name in ("vault.json", "vault.json.previous"):
         (tmp_path / name).write_bytes((elsewhere / name).read_bytes())
@@ -186,17 +185,15 @@ def test_turned_off_it_opens_no_file_that_aileron_keeps(
     locked_vault.unlock(Secret(PHRASE))
 
 
-def test_a_change_of_the_passphrase_and_a_lock_leave_it_on(locked_vault: Vault) -> None:
+def test_a_change_of_the_passphrase_leaves_it_on_and_it_tells_of_wrong_ones(
+    locked_vault: Vault,
+) -> None:
     locked_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    locked_vault.unlock_with_keyring()
-    assert locked_vault.get(PATH).reveal_text() == CANARY
-
-
-def test_wrong_passphrases_are_told_when_the_keyring_unlocks(locked_vault: Vault) -> None:
     with pytest.raises(WrongPassphrase):
         locked_vault.unlock(Secret("not the passphrase"))
     assert locked_vault.unlock_with_keyring().failed.count == 1
     assert locked_vault.failed_attempts.count == 0
+    assert locked_vault.get(PATH).reveal_text() == CANARY
 
 
 def test_no_file_or_variable_of_the_user_brings_code_into_the_process(tmp_path: Path) -> None:
@@ -209,11 +206,8 @@ def test_no_file_or_variable_of_the_user_brings_code_into_the_process(tmp_path: 
     (config / "keyringrc.cfg").write_text(
         f"[backend]\ndefault-keyring=planted.Keyring\nkeyring-path={tmp_path}\n"
     )
-    environment = {
-        "PATH": os.environ["PATH"],
-        "XDG_CONFIG_HOME": str(tmp_path),
-        "PYTHON_KEYRING_BACKEND": "planted.Keyring",
-    }
+    env = {"PATH": os.environ["PATH"], "XDG_CONFIG_HOME": str(tmp_path)}
+    env["PYTHON_KEYRING_BACKEND"] = "planted.Keyring"
     script = (
         f"import sys; sys.path[:0] = [{str(Path(__file__).parents[3])!r}]\n"
         "from aileron_core.errors import KeyringUnavailable\n"
@@ -221,12 +215,7 @@ def test_no_file_or_variable_of_the_user_brings_code_into_the_process(tmp_path: 
         "try: print(OsKeyring().load(b'x'))\n"
         "except KeyringUnavailable as error: print(error.message)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = [sys.executable, "-I", "-c", script]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
     assert "No keyring" in done.stdout
     assert not proof.exists()

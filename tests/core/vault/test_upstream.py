@@ -112,9 +112,10 @@ def test_a_damaged_value_imports_nothing(tmp_path: Path) -> None:
     file = tmp_path / "secrets.json"
     write_upstream(file)
     content = json.loads(file.read_bytes())
-    value = bytearray(base64.b64decode(content["secrets"]["api_key/linear/ana"]["value"]))
+    entry = content["secrets"]["api_key/linear/ana"]
+    value = bytearray(base64.b64decode(entry["value"]))
     value[-1] ^= 1
-    content["secrets"]["api_key/linear/ana"]["value"] = base64.b64encode(value).decode()
+    entry["value"] = base64.b64encode(value).decode()
     file.write_text(json.dumps(content))
     with pytest.raises(VaultDamaged, match="one of its values is damaged"):
         vault_in(tmp_path).create(Secret(PHRASE), file)
