@@ -204,7 +204,6 @@ def home(folder: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """An empty project."""
     path = tmp_path / "project"
     path.mkdir()
     return path

@@ -3,7 +3,7 @@
 import pytest
 
 from aileron_core.text import Lookalike, Rendered, escape, inline, render
-from tests.support.counting import calls
+from tests.support.making import calls
 
 
 def span_kinds(rendered: Rendered) -> list[list[tuple[str, str]]]:

@@ -11,7 +11,7 @@ from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, va
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate, truncate_start, wrap
 from aileron_tui.state.decision_screens import ReadingProgress
-from tests.support.counting import calls
+from tests.support.making import calls
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, body, start
 

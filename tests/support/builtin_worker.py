@@ -110,7 +110,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self.write({"cancel": request})
 
     def write(self, frame: dict[str, Any]) -> None:
-        """Send *frame* as it is."""
         self._stdin.write(frame_bytes(frame))
         self._stdin.flush()
 

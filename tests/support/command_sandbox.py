@@ -35,7 +35,6 @@ class Sandbox:
         return self.worker.call("run", command=command)
 
     def prints(self, command: str) -> str:
-        """Run *command*, and return what it prints."""
         done = self.run(command)
         assert done.get("exit_code") == 0, done
         return str(done["stdout"])

@@ -22,13 +22,7 @@ class FrozenClock:
         return self._monotonic
 
     def advance(self, seconds: float) -> None:
-        """Let *seconds* pass.
-
-        Raises:
-            ValueError: *seconds* is negative; use `step` for a wall clock that is set back.
-        """
-        if seconds < 0:
-            raise ValueError("time does not run backwards; step() sets the wall clock")
+        """Let *seconds* pass, which are not negative: `step` sets a wall clock back."""
         self._now += seconds
         self._monotonic += seconds
 

@@ -60,7 +60,6 @@ def google_at(service: TlsService, mailbox: Mailbox) -> Google:
 
 @contextmanager
 def google_service(folder: Path, mailbox: Mailbox) -> Iterator[Google]:
-    """Run it in front of *mailbox*, its certificate in *folder*."""
     with tls_service(folder, *HOSTS) as service:
         google = google_at(service, mailbox)
         service.answer = google.answer

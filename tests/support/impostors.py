@@ -62,7 +62,6 @@ def listening(
 
 @contextlib.contextmanager
 def locked_by_another_process(home: Path) -> Iterator[None]:
-    """Have another process hold the home's lock."""
     home.mkdir(mode=0o700, exist_ok=True)
     with subprocess.Popen(
         [sys.executable, "-c", _LOCKS, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

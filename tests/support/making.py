@@ -1,6 +1,7 @@
-"""Files, bytes and runs of a guest that tests make."""
+"""Files, bytes and runs of a guest that tests make, and what work costs."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from aileron_core.clock import Clock, SystemClock
@@ -53,3 +54,19 @@ def own_tools(agent: str) -> frozenset[str]:
     """Return the names of the tools of *agent* that act on files or run commands; none if it is not known."""
     found = tool_calls._OWN_TOOLS.get(agent)
     return found.writing | found.reading if found is not None else frozenset()
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Count the function calls, C's too, that *work* makes: no clock, so that a busy machine counts as an idle one."""
+    count = 0
+
+    def on_event(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(on_event)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count

@@ -185,7 +185,6 @@ def table(folder: Path, source: str = "", **more: Any) -> ServerTable:
 
 
 def notes(folder: Path) -> list[str]:
-    """Return what the server has noted of what it did."""
     path = folder / "state"
     return path.read_text().splitlines() if path.exists() else []
 

@@ -38,7 +38,6 @@ ROOT = (
 
 @contextmanager
 def there(*command: str) -> Iterator[None]:
-    """Have a process that is connected."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"here\n", command
@@ -46,7 +45,6 @@ def there(*command: str) -> Iterator[None]:
 
 
 def kinds(folder: Path, path: Path, home: Path) -> dict[str, list[str]]:
-    """Return the command line of each kind of process."""
     comes = [PYTHON, "-I", "-c", COMES, str(path)]
     shown = ["--ro-bind", str(path.parent), str(path.parent)]
     away = ["--symlink", str(folder / "elsewhere"), str(home.parent)]
@@ -69,7 +67,6 @@ def kinds(folder: Path, path: Path, home: Path) -> dict[str, list[str]]:
 
 
 def meet(folder: Path) -> dict[str, str]:
-    """Return how each kind of process is seen to be contained."""
     path, home = folder / "run" / "s.sock", folder / "person" / "home"
     for each in (path.parent, home, folder / "elsewhere" / "home"):
         each.mkdir(parents=True)

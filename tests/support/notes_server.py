@@ -92,7 +92,6 @@ def _result(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer until the end of standard input."""
     print(json.dumps({"jsonrpc": "2.0", "id": "p", "method": "roots/list"}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)

@@ -8,7 +8,6 @@ from typing import Any
 
 
 def _stats() -> Iterator[tuple[int, str, int]]:
-    """Each process with its state and its parent."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, parent = stat.read_text().rpartition(")")[2].split()[:2]
@@ -49,6 +48,5 @@ def command_lines() -> dict[int, str]:
 
 
 def running_with(*texts: str) -> list[int]:
-    """Return the processes whose command line holds all of *texts*."""
     lines = command_lines().items()
     return [pid for pid, line in lines if all(text in line for text in texts)]

@@ -73,7 +73,6 @@ class ScriptedMcp:
 
 
 def result(id_: int, text: str) -> dict[str, Any]:
-    """Return the message that answers the request *id_* with a block of text."""
     content = [{"type": "text", "text": text}]
     return {"jsonrpc": "2.0", "id": id_, "result": {"content": content}}
 

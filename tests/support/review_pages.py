@@ -47,14 +47,12 @@ class OtherDrawing(PageDrawing):
 
 
 async def new_link(core: Core, path: str = "", *, elsewhere: bool = False) -> str:
-    """Have the console make a link, to the page at *path*."""
     await core.do(MakeLink())
     made = core.last(LinkMade)
     return (made.elsewhere if elsewhere else made.url).replace("/review#", f"/review{path}#")
 
 
 async def confirm(core: Core) -> None:
-    """Confirm the device that was paired last."""
     device = core.last(DevicesUpdated).devices[-1]
     await core.do(ConfirmDevice(device_id=device.device_id, words=device.words))
 

@@ -22,15 +22,9 @@ MEETING = Path(__file__).resolve().parents[2] / "support" / "meeting.py"
 
 def meeting(*words: str, under: Sequence[str] = ()) -> Any:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        done = subprocess.run(
-            [*under, sys.executable, "-I", str(MEETING), folder, *words],
-            env={**os.environ, OWNS: folder},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
+        command = [*under, sys.executable, "-I", str(MEETING), folder, *words]
+        env = {**os.environ, OWNS: folder}
+        done = subprocess.run(command, env=env, stdout=subprocess.PIPE, timeout=60, check=True)
     return json.loads(done.stdout)
 
 
@@ -87,14 +81,14 @@ def test_a_number_that_is_anothers_now_tells_nothing() -> None:
     assert meeting("again", under=("unshare", "-Urpf", "--mount-proc")) == "claimed"
 
 
-def test_the_worse_of_two_stays() -> None:
+@pytest.mark.parametrize(
+    ("one", "other", "worse"),
+    [
+        ("verified", "none", "none"),
+        ("claimed", "verified", "claimed"),
+        ("other_user", "verified", "other_user"),
+    ],
+)
+def test_the_worse_of_two_stays(one: Any, other: Any, worse: str) -> None:
     """What was seen once is not made good by what is seen later."""
-    assert (
-        weaker_containment("verified", "none") == weaker_containment("none", "verified") == "none"
-    )
-    assert (
-        weaker_containment("claimed", "verified")
-        == weaker_containment("verified", "claimed")
-        == "claimed"
-    )
-    assert weaker_containment("other_user", "verified") == "other_user"
+    assert weaker_containment(one, other) == weaker_containment(other, one) == worse

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+import aileron_core
 from aileron_core.containment.hard_links import (
     break_hard_links,
     find_outside_links,
@@ -64,10 +66,6 @@ def test_where_that_cannot_be_done_the_launch_is_refused() -> None:
 def test_what_we_run_is_looked_at(tmp_path: Path) -> None:
     """Our packages, what they import, the standard library; not what is installed beside that for others."""
     folders = own_folders()
-    import click
-
-    import aileron_core
-
     for module in (aileron_core, click, os):
         assert any(Path(module.__file__).resolve().is_relative_to(each) for each in folders)
     assert tmp_path not in folders

@@ -115,9 +115,7 @@ def test_what_is_refused_says_why(
             checker.check(LaunchPaths(**{how: (path,)}), LaunchPaths(), ())
 
 
-def test_a_server_may_have_what_is_protected_where_a_person_lists_that(
-    checker: PathChecker,
-) -> None:
+def test_a_server_may_have_what_is_protected_where_it_is_listed(checker: PathChecker) -> None:
     """It has no project. What runs or is obeyed outside, and credentials, stay refused."""
     server = replace(checker, project=None)
     home = server.home
@@ -135,9 +133,8 @@ def test_a_folder_of_credentials_is_read_only_where_typed_by_name(checker: PathC
     """For one launch, and the launch says so; a line of config.toml would be forgotten."""
     found = typed_paths(checker, read="~/.aws")
     assert [each.path for each in found.mounts] == [checker.home / ".aws"]
-    assert found.notices == (
-        f"The agent can read {checker.home}/.aws, where credentials are kept.",
-    )
+    (notice,) = found.notices
+    assert notice == f"The agent can read {checker.home}/.aws, where credentials are kept."
     with pytest.raises(Forbidden, match="--read on the command line allows it"):
         checker.check(LaunchPaths(read=("~/.aws/credentials",)), LaunchPaths(), ())
 
@@ -146,19 +143,16 @@ def test_a_path_that_is_missing_stops_the_launch_only_if_it_was_typed(checker: P
     """A disk that is not connected does not stop every launch; it is said."""
     with pytest.raises(NotFound, match="does not exist"):
         typed_paths(checker, read="~/gone")
-    found = checker.check(LaunchPaths(write=("~/gone",)), LaunchPaths(), ())
-    assert found.notices == (
-        f"{checker.home}/gone does not exist, so it is not in the sandbox (`write` in config.toml).",
-    )
+    (notice,) = checker.check(LaunchPaths(write=("~/gone",)), LaunchPaths(), ()).notices
+    why = "does not exist, so it is not in the sandbox (`write` in config.toml)."
+    assert notice == f"{checker.home}/gone {why}"
 
 
 def test_a_home_that_is_a_link_is_the_home(checker: PathChecker, tmp_path: Path) -> None:
     """`/home/me` may lead to another disk: what is in it is mounted where the agent looks for it."""
     link = tmp_path / "linked-home"
     link.symlink_to(checker.home)
-    moved = PathChecker(
-        home=link, project=checker.project, aileron_home=link / ".aileron", env={}, tools=()
-    )
+    moved = replace(checker, home=link, aileron_home=link / ".aileron", env={}, tools=())
     (mount,) = typed_paths(moved, read="~/notes").mounts
     assert (mount.path, mount.source) == (link / "notes", checker.home / "notes")
     with pytest.raises(Forbidden, match="Aileron's home"):

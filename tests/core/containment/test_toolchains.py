@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ class Person:
         path = os.pathsep.join([*self.path, SYSTEM])
         return find_tools({"PATH": path, **env}, self.home, self.project, excluded=(self.aileron,))
 
-    def inside(self, tools: Tools, script: str, env: Mapping[str, str] | None = None) -> str:
+    def inside(self, tools: Tools, script: str) -> str:
         """Return what a shell script prints in the sandbox."""
         assert BWRAP is not None
         own = self.folder / "own"
@@ -53,7 +52,7 @@ class Person:
         )  # fmt: skip
         done = subprocess.run(
             bwrap_argv(spec, ["/bin/sh", "-c", script]),
-            env={"HOME": str(self.home), "PATH": os.pathsep.join(tools.path), **tools.env, **(env or {})},
+            env={"HOME": str(self.home), "PATH": os.pathsep.join(tools.path), **tools.env},
             cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         return (done.stdout + done.stderr).strip()
@@ -74,10 +73,8 @@ def test_toolchains_and_programs_run_and_what_lies_beside_does_not_exist(owner: 
     ).parent
     put_file(home / ".nvm/.cache/x")
     program(home / ".rustup/toolchains/stable/bin/cargo", "#!/bin/sh\necho real-cargo\n")
-    program(
-        home / ".cargo/bin/rustup",
-        '#!/bin/sh\nexec "$HOME/.rustup/toolchains/stable/bin/$(basename "$0")"\n',
-    )
+    chosen = '"$HOME/.rustup/toolchains/stable/bin/$(basename "$0")"'
+    program(home / ".cargo/bin/rustup", f"#!/bin/sh\nexec {chosen}\n")
     (home / ".cargo/bin/cargo").symlink_to("rustup")
     put_file(home / ".cargo/credentials.toml")
     venv = home / ".local/share/uv/tools/demo"
@@ -87,12 +84,10 @@ def test_toolchains_and_programs_run_and_what_lies_beside_does_not_exist(owner: 
     program(venv / "bin/demo", f"#!{venv}/bin/python\nimport demo; print(demo.WORD)\n")
     (home / ".local/bin").mkdir(parents=True)
     (home / ".local/bin/demo").symlink_to(venv / "bin/demo")
-    put_file(
-        home / ".local/lib" / site.parent.name / "site-packages/of_user.py", "WORD = 'pip-user'\n"
-    )
-    program(
-        home / ".local/bin/of-user", "#!/usr/bin/python3\nimport of_user; print(of_user.WORD)\n"
-    )
+    own = home / ".local/lib" / site.parent.name / "site-packages"
+    put_file(own / "of_user.py", "WORD = 'pip-user'\n")
+    of_user = "#!/usr/bin/python3\nimport of_user; print(of_user.WORD)\n"
+    program(home / ".local/bin/of-user", of_user)
     put_file(home / ".local/share/keyrings/login.keyring")
     package = home / ".npm-global/lib/node_modules/tool"
     put_file(package / "word", "npm-package\n")
@@ -112,9 +107,8 @@ def test_toolchains_and_programs_run_and_what_lies_beside_does_not_exist(owner: 
     assert printed.split() == [
         "nvm-node", "real-cargo", "uv-tool", "pip-user", "npm-package", "mine", "of-project"
     ]  # fmt: skip
-    assert owner.inside(tools, 'grep -rsl secret "$HOME"; echo >> "$(which mine)"').endswith(
-        "Read-only file system"
-    )
+    said = owner.inside(tools, 'grep -rsl secret "$HOME"; echo >> "$(which mine)"')
+    assert said.endswith("Read-only file system")
 
 
 def test_a_shim_finds_the_versions_that_the_person_chose(owner: Person) -> None:
@@ -137,9 +131,7 @@ def test_a_shim_finds_the_versions_that_the_person_chose(owner: Person) -> None:
     ]  # fmt: skip
 
 
-def test_a_toolchain_that_a_variable_moved_is_found_and_a_variable_brings_in_nothing_else(
-    owner: Person,
-) -> None:
+def test_a_variable_moves_a_toolchain_and_brings_in_nothing_else(owner: Person) -> None:
     """A project's `.envrc` can set these: a folder that is none of that tool's shows nothing."""
     elsewhere = owner.folder / "data"
     program(elsewhere / "cpython-3.12.1-linux/bin/python3.12", "#!/bin/sh\necho moved\n")
@@ -186,13 +178,10 @@ def test_nothing_comes_in_from_the_project_or_from_aileron(owner: Person) -> Non
         program(many / f"p{number}", "")
     owner.path = [str(bin_), str(many), str(owner.aileron)]
     tools = owner.tools()
-    assert tools.left_out == (
-        f"{bin_ / 'a'} (it is in {key})",
-        f"{many} (601 programs, more than fit)",
-    )
-    assert [each.path for each in tools.mounts] == [
-        bin_ / "b"
-    ]  # a link; the project has its target
+    too_many = f"{many} (601 programs, more than fit)"
+    assert tools.left_out == (f"{bin_ / 'a'} (it is in {key})", too_many)
+    (mount,) = tools.mounts
+    assert mount.path == bin_ / "b"  # a link; the project has its target
     assert owner.inside(tools, f"ls {owner.aileron} {many}").count("No such file") == 2
 
 
@@ -209,15 +198,16 @@ def unreadable(kind: str, folder: Path) -> str:
     return "Permission denied"
 
 
-VARIABLES = [each.variable for each in TOOLCHAINS if each.variable]
 UNREADABLE = ["no right to read", "in a folder without", "a loop of links", "a file"]
 
 
 @pytest.mark.parametrize(
     ("variable", "kind"),
-    [(each, UNREADABLE[0]) for each in VARIABLES]
-    + [(each, kind) for each in ("PYENV_ROOT", "PATH", "XDG_DATA_HOME") for kind in UNREADABLE[1:]]
-    + [("PATH", UNREADABLE[0]), ("XDG_DATA_HOME", UNREADABLE[0])],
+    [
+        *((each.variable, UNREADABLE[0]) for each in TOOLCHAINS if each.variable),
+        *(("PYENV_ROOT", kind) for kind in UNREADABLE[1:]),
+        *((each, kind) for each in ("PATH", "XDG_DATA_HOME") for kind in UNREADABLE),
+    ],
 )
 def test_a_folder_that_cannot_be_looked_at_is_left_out_and_said(variable: str, kind: str) -> None:
     """A launch stopped at a `PYENV_ROOT` in the home of another user."""
@@ -265,10 +255,8 @@ def test_one_program_has_what_it_needs_and_nothing_beside_it(owner: Person) -> N
         tools = Tools(
             mounts=program_mounts(asked, home, excluded=(owner.aileron,)), path=("/usr/bin",)
         )
-        assert (
-            owner.inside(tools, f'{script}; grep -rsl ^secret "$HOME/bin" "$HOME/.nvm/.cache"')
-            == word
-        )
+        script += '; grep -rsl ^secret "$HOME/bin" "$HOME/.nvm/.cache"'
+        assert owner.inside(tools, script) == word
     with pytest.raises(NotFound, match="does not exist"):
         program_mounts(home / "gone", home, excluded=(owner.aileron,))
     own = program(owner.aileron / "bin/own", "#!/bin/sh\n")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -57,6 +58,9 @@ PASSPHRASE = "correct horse"
 REQUEST = RequestToSign(method="GET", host=HOST, path="/", headers={}, body=b"")
 
 
+Login: TypeAlias = AsyncIterator[tuple[AuthorizationService, LoginView]]
+
+
 @dataclass
 class Desk:
     """A vault, its accounts, and the authorization server that one connector names."""
@@ -84,11 +88,9 @@ class Desk:
         text = '[connector]\nname = "github://ana/Mail"\nversion = "1.0.0"\n'
         parsed = parse_manifest((text + (manifest or self.server.manifest())).encode(), "m")
         assert parsed.credential is not None
-        return CredentialUser(
-            identity=ConnectorIdentity(fqn=parsed.name, version="1.0.0", hash="sha256:aa"),
-            requirement=parsed.credential,
-            hosts=(self.server.service.place,),
-        )
+        identity = ConnectorIdentity(fqn=parsed.name, version="1.0.0", hash="sha256:aa")
+        hosts = (self.server.service.place,)
+        return CredentialUser(identity=identity, requirement=parsed.credential, hosts=hosts)
 
     @property
     def events(self) -> list[str]:
@@ -99,9 +101,7 @@ class Desk:
         return AuthorizationService(self.vault, self.bindings, self.endpoint, self.clock, **own)
 
     @asynccontextmanager
-    async def authorizing(
-        self, **more: object
-    ) -> AsyncIterator[tuple[AuthorizationService, LoginView]]:
+    async def authorizing(self, **more: object) -> Login:
         service = self.authorizations()
         asked = BeginLogin(connector_hash=self.user.identity.hash, identity="work")
         view = await service.begin(self.user, replace(asked, **more))
@@ -115,9 +115,7 @@ class Desk:
             pass
 
     @asynccontextmanager
-    async def logged_in(
-        self, **more: object
-    ) -> AsyncIterator[tuple[AuthorizationService, LoginView]]:
+    async def logged_in(self, **more: object) -> Login:
         """Follow the login to its end, at which nothing is stored yet."""
         async with self.authorizing(**more) as (service, view):
             await asyncio.to_thread(self.server.browse, view.url)
@@ -220,12 +218,8 @@ async def test_of_a_known_provider_the_issuer_is_compared_and_the_account_asked(
 @pytest.mark.parametrize(
     "query",
     [
-        "code=x&state=another",
-        "code=x",
-        "error=access_denied",
-        "",
-        "code=a&code=b&state={state}",
-        "code=a&state={state}&state={state}",
+        *("code=x&state=another", "code=x", "error=access_denied", ""),
+        *("code=a&code=b&state={state}", "code=a&state={state}&state={state}"),
         "code=%ff&state={state}",
     ],
 )
@@ -249,10 +243,11 @@ async def test_only_the_exact_address_is_answered_and_only_once(desk: Desk) -> N
         uri, state = asked["redirect_uri"][0], asked["state"][0]
         port = urlsplit(uri).port or 0
         good = f"/callback?code=x&state={state}"
+        host = f"Host: 127.0.0.1:{port}\r\n"
         for head in (
-            f"GET /favicon.ico HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
-            f"GET /callback/?code=x&state={state} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
-            f"POST {good} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\n\r\n",
+            f"GET /favicon.ico HTTP/1.1\r\n{host}\r\n",
+            f"GET /callback/?code=x&state={state} HTTP/1.1\r\n{host}\r\n",
+            f"POST {good} HTTP/1.1\r\n{host}Content-Length: 0\r\n\r\n",
             f"GET {good} HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n",
             f"GET {good} HTTP/1.1\r\n\r\n",
             "nonsense\r\n\r\n",
@@ -378,20 +373,17 @@ async def test_where_nobody_says_the_account_a_person_does(desk: Desk, account: 
 
 
 @pytest.mark.parametrize(
-    "claims",
+    ("claim", "value"),
     [
-        {"aud": "another-client"},
-        {"aud": None},
-        {"iss": "https://evil.example"},
-        {"exp": 1},
-        {"exp": "x"},
+        *(("aud", "another-client"), ("aud", None), ("iss", "https://evil.example")),
+        *(("exp", 1), ("exp", "x")),
     ],
 )
 async def test_an_id_token_of_another_login_names_no_account(
-    desk: Desk, claims: dict[str, object]
+    desk: Desk, claim: str, value: object
 ) -> None:
     desk.provider = replace(desk.provider, issuer=desk.server.base)
-    desk.server.claims = claims
+    desk.server.claims = {claim: value}
     async with desk.logged_in() as (_, view):
         assert (view.state, view.account) == ("authorized", "")
 
@@ -448,10 +440,9 @@ async def test_a_console_without_a_browser_uses_a_code_where_there_is_one(
     """Else the address is the one for a browser on this machine."""
     if gives_codes:
         desk.provider = replace(desk.provider, device_url=f"{desk.server.base}/device")
+    user = desk.user
     connector = SimpleNamespace(
-        identity=desk.user.identity,
-        credential_requirement=desk.user.requirement,
-        hosts=desk.user.hosts,
+        identity=user.identity, credential_requirement=user.requirement, hosts=user.hosts
     )
     library = SimpleNamespace(accepted_connectors=lambda: [connector], ready=list)
     service, events = desk.authorizations(), EventBus[CoreEvent]()

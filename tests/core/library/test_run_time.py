@@ -13,8 +13,7 @@ from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Conflict
 from aileron_core.library.run_time import TIMEOUT_ARGUMENT
 from tests.support.core_harness import Core, change_rows
-from tests.support.scripted_guest import write_action
-from tests.support.sleeping_guest import install_sleeper
+from tests.support.scripted_guest import install_sleeper, write_action
 
 NAMES_120 = "[capabilities.runtime.wall_seconds]\ndo = 120\n"
 TIMEOUT = f"""[[inputs]]

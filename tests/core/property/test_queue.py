@@ -11,7 +11,7 @@ from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, 
 from aileron_core.errors import Problem
 from aileron_tui.state.list_parts import OrderedKeys
 from aileron_tui.state.queue import DECIDED_HERE_SECONDS, ELSEWHERE_SECONDS, Item, Queue
-from tests.support.counting import calls
+from tests.support.making import calls
 from tests.support.screens.calls import approval
 
 STATES = ("pending", "checking", "awaiting_vault", "approved", "executing")

@@ -14,8 +14,7 @@ from aileron_core.errors import Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import LiveRun
 from aileron_core.runs.transitions import RunState
 from tests.support.core_harness import Core, Mailbox, hold_answers, run, writes
-from tests.support.scripted_guest import scripted_service, write_action
-from tests.support.sleeping_guest import install_sleeper
+from tests.support.scripted_guest import install_sleeper, scripted_service, write_action
 
 PROMPT = 10.0
 """Seconds within which a stopped run has ended, also on a busy machine; it would have gone on for a minute."""

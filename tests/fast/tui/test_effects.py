@@ -17,7 +17,7 @@ from aileron_tui.draw.changes import _change
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.text_diff import BoundedDiff, Opcode
-from tests.support.counting import calls
+from tests.support.making import calls
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.reserved import ATTACKS, allowed
 from tests.support.screens.states import (

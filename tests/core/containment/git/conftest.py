@@ -9,7 +9,6 @@ from tests.core.containment.git.git_bench import BWRAP, Bench
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Bench:
-    """A person, a project and Aileron's home."""
     if not BWRAP or not Path("/usr/bin/git").exists():
         pytest.skip("needs bubblewrap and git of the system")
     return Bench(tmp_path)

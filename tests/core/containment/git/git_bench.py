@@ -49,7 +49,6 @@ class Agent:
         return {"args": bwrap_argv(spec, argv), "env": env, "cwd": "/", "text": True}
 
     def does(self, script: str, *, code: int | None = 0) -> str:
-        """Run a shell script as the agent would; return what it printed."""
         done = subprocess.run(
             **self._sandbox("/bin/sh", "-ec", script), stdin=subprocess.DEVNULL,
             capture_output=True, timeout=60, check=False,
@@ -59,7 +58,6 @@ class Agent:
 
     @contextlib.contextmanager
     def running(self) -> Iterator["Shell"]:
-        """Start a shell of the agent's that goes on running."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         with subprocess.Popen(**self._sandbox("/bin/sh"), **pipes) as process:
             hider = RepositoryHider(self.folders.folder, self.folders.record, process.pid)
@@ -70,7 +68,6 @@ class Agent:
                 process.kill()
 
     def end(self) -> str:
-        """End the session; return what the person is told."""
         return "\n".join(self.folders.end())
 
 
@@ -83,7 +80,6 @@ class Shell:
     project: Path
 
     def does(self, script: str, *, code: int | None = 0) -> str:
-        """Run a script in the sandbox; return what it printed."""
         self.process.stdin.write(f"(set -e; {script}\n) </dev/null; echo END $?\n")
         self.process.stdin.flush()
         lines: list[str] = []
@@ -161,14 +157,12 @@ class Bench:
         return path
 
     def diverge(self) -> None:
-        """Give the person a branch that changes the same file."""
         self.git("checkout", "-q", "-b", "side")
         self.commit("side", "file", "side\n")
         self.git("checkout", "-q", "main")
         self.commit("main", "file", "main\n")
 
     def submodule(self, path: str = "deep/part") -> Path:
-        """Add a submodule; return it."""
         self.git("submodule", "add", "-q", str(self.repository("other")), path)
         self.git("commit", "-qm", "with a part")
         return self.project / path

@@ -20,6 +20,7 @@ from tests.core.containment.git.git_bench import (
     armed,
     names_of_git,
 )
+from tests.support.making import program
 from tests.support.variants import variants
 
 
@@ -68,10 +69,8 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(repo: Bench)
     assert "160000" not in repo.git("ls-files", "--stage")
     assert "refs/heads/main keeps your value (nested is another repository)" in reported
     for name in ("heads/second", "tags/third"):
-        assert (
-            f"refs/{name} is kept as refs/aileron/ses-1/{name} (nested is another repository)"
-            in reported
-        )
+        aside = f"is kept as refs/aileron/ses-1/{name}"
+        assert f"refs/{name} {aside} (nested is another repository)" in reported
     assert "160000" not in repo.git("ls-tree", "-r", "main")
     assert not {"refs/heads/second", "refs/tags/third"} & {*repo.refs()}
     assert "nested was staged, and left out of your index: it is another repository." in reported
@@ -168,15 +167,14 @@ def test_a_gitlink_of_the_persons_own_history(repo: Bench, attack: str) -> None:
 def test_a_file_of_the_project_that_the_settings_include(repo: Bench, value: str) -> None:
     """It is the person's settings, though it lies among what the agent works on."""
     evil, arm = armed(repo)
-    (repo.project / "settings").mkdir()
-    (repo.project / "settings" / "git").write_text("[alias]\n\tst = status\n")
+    settings = program(repo.project / "settings" / "git", "[alias]\n\tst = status\n")
     repo.git("config", "include.path", value.format(project=repo.project))
     attack = (
         f"git config --file settings/git core.fsmonitor {evil} || mv settings s2 || rm settings/git"
     )
     repo.session(arm + attack, code=None)
     person_works(repo)
-    assert (repo.project / "settings" / "git").read_text() == "[alias]\n\tst = status\n"
+    assert settings.read_text() == "[alias]\n\tst = status\n"
 
 
 def test_a_file_that_the_settings_include_and_that_is_missing(repo: Bench) -> None:
@@ -231,14 +229,6 @@ def test_a_submodule_that_is_not_checked_out(repo: Bench, gone: bool) -> None:
     repo.status(clone)
     agent.end()
     repo.status(clone)
-
-
-def test_config_of_a_worktree(repo: Bench) -> None:
-    """`config.worktree` is obeyed where the person's config says so."""
-    repo.git("config", "extensions.worktreeConfig", "true")
-    evil, arm = armed(repo)
-    repo.session(arm + f"git config --file .git/config.worktree core.fsmonitor {evil}")
-    person_works(repo)
 
 
 @pytest.mark.parametrize("name", ["bare", "deep/er/x.git", "file.git.disarmed"])
@@ -415,10 +405,8 @@ def test_nothing_is_renamed_through_a_link(repo: Bench, monkeypatch: pytest.Monk
         repo.project, {".git": file_identity(repo.project / ".git")}, (), ()
     )
     assert (real / ".git" / "HEAD").exists()
-    assert (
-        "sub/.git is new, git would treat it as a repository, and it could not be renamed"
-        in reported[0]
-    )
+    why = "sub/.git is new, git would treat it as a repository, and it could not be renamed"
+    assert why in reported[0]
     assert (repo.project / "was" / ".git.disarmed").is_dir()
 
 

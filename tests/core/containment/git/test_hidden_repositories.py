@@ -34,6 +34,10 @@ def entries(folder: Path) -> set[str]:
     return {each.name for each in folder.iterdir()}
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def hidden_now(agent: Agent) -> list[Path]:
     return list((agent.folders.folder / "hidden").glob("*"))
 
@@ -62,27 +66,20 @@ def test_the_agents_git_goes_on_and_the_persons_passes_it_by(repo: Bench) -> Non
         shell.hide()
         assert entries(repo.project / "copy" / ".git") == {README}
         shell.does(f"cd tree; echo 3 > f; {QUIET} commit -qam three; cd ..; mv sub moved")
-        assert (
-            shell.does(
-                f"{QUIET} -C copy fetch -q ../moved tree; {QUIET} -C copy log --format=%s -1 FETCH_HEAD"
-            )
-            == "three"
-        )
+        shell.does(f"{QUIET} -C copy fetch -q ../moved tree")
+        assert shell.does(f"{QUIET} -C copy log --format=%s -1 FETCH_HEAD") == "three"
         repo.status(repo.project / "tree")
     reported = agent.end()
     for name in ("moved", "copy"):
-        assert (
-            f"{name}/.git is a new repository. It was renamed to {name}/.git.disarmed" in reported
-        )
+        renamed = f"It was renamed to {name}/.git.disarmed"
+        assert f"{name}/.git is a new repository. {renamed}" in reported
         assert not (repo.project / name / ".git").exists()
         repo.status(repo.project / name)
     git = repo.project / "moved" / ".git.disarmed"
     (git / "HEAD.disarmed").rename(git / "HEAD")
     git.rename(git.with_name(".git"))
-    assert (
-        repo.git("-c", "core.fsmonitor=", "log", "--format=%s", where=repo.project / "moved")
-        == "two\none"
-    )
+    log = ("-c", "core.fsmonitor=", "log", "--format=%s")
+    assert repo.git(*log, where=repo.project / "moved") == "two\none"
     assert not list((repo.aileron / "git").iterdir())
 
 
@@ -135,15 +132,15 @@ def test_modes_keep_nothing_in_sight(repo: Bench, closed: str) -> None:
 
 @pytest.mark.parametrize("inner", ["in", README])
 def test_a_git_folder_that_is_none_may_hold_one(repo: Bench, inner: str) -> None:
-    agent = repo.begin()
+    agent, sub = repo.begin(), repo.project / "sub"
     with agent.running() as shell:
         moves = f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
         shell.does(f"{makes(repo)} {moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git")
         shell.hide()
-        repo.status(repo.project / "sub")
+        repo.status(sub)
         assert shell.does(f"{QUIET} -C sub log --format=%s") == "one"
     agent.end()
-    repo.status(repo.project / "sub")
+    repo.status(sub)
 
 
 def test_a_project_that_was_no_repository(repo: Bench) -> None:
@@ -152,9 +149,7 @@ def test_a_project_that_was_no_repository(repo: Bench) -> None:
     evil, arm = armed(repo, project)
     agent = repo.begin(project=project)
     with agent.running() as shell:
-        shell.does(
-            f"cd {project}; {arm} {MADE} mv .git ..; cd ..; git config core.fsmonitor {evil}"
-        )
+        shell.does(f"cd {project}; {arm} {MADE} mv .git ..; git -C .. config core.fsmonitor {evil}")
         shell.hide()
         assert entries(project / ".git") == {README}
         repo.status(project)
@@ -173,10 +168,7 @@ def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(repo: Bench) 
     assert hidden_now(agent) == []
     reported = agent.end()
     assert "sub/.git is a new repository. It was renamed to sub/.git.disarmed" in reported
-    assert (
-        "It was renamed while the agent ran, so the agent's git lost it (the sandbox cannot be joined"
-        in reported
-    )
+    assert "while the agent ran, so the agent's git lost it (the sandbox cannot be" in reported
     assert entries(repo.project / "sub") == {"f", ".git.disarmed"}
 
 
@@ -275,7 +267,7 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
     agent = repo.begin()
     with agent.running() as shell:
         shell.does(makes(repo))
-        before = {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()}
+        before = contents(mine)
         name = "mount_in_sandbox" if at == "after" else at
         original = getattr(repository_hider, name)
 
@@ -293,7 +285,7 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
             repo.status(folder)
     agent.end()
     if mine.exists():
-        assert {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()} == before
+        assert contents(mine) == before
     else:  # it was moved into the project, as every program of the person's could
         (moved,) = repo.project.glob("sub/.git*/.git*/HEAD*")
         assert moved.read_text() == before[mine / ".git" / "HEAD"].decode()

@@ -384,10 +384,8 @@ def test_a_killed_launch_is_brought_back_by_whoever_comes_next(repo: Bench) -> N
     reported = "\n".join(again())
     assert repo.git("log", "--format=%s") == "second\nfirst"
     assert "x" in repo.git("diff", "--cached", "--name-only")
-    assert (
-        f"{repo.project}, from a launch that was killed: nested/.git is a new repository"
-        in reported
-    )
+    killed = f"{repo.project}, from a launch that was killed"
+    assert f"{killed}: nested/.git is a new repository" in reported
     assert again() == []
     assert not list((repo.aileron / "git").iterdir())
 
