@@ -7,16 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.core_harness import (
-    ROOT,
-    Core,
-    Mailbox,
-    Start,
-    certificates_read_once,
-    compiled_once,
-    install_examples,
-    protected_home,
-)
+from tests.support import core_harness as harness
 from tests.support.frozen_clock import FrozenClock
 from tests.support.vaults import cheap_passphrases
 
@@ -28,7 +19,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _the_examples_are_compiled_once() -> Iterator[None]:
     """Hundreds of cores run the same modules."""
-    with compiled_once(*(ROOT / "examples" / "connectors").glob("*/connector.wasm")):
+    with harness.compiled_once(
+        *(harness.ROOT / "examples" / "connectors").glob("*/connector.wasm")
+    ):
         yield
 
 
@@ -42,7 +35,7 @@ def _passphrases_are_tried_quickly() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _certificates_are_read_once() -> Iterator[None]:
     """To read all that the world trusts is half of what a test's first request costs."""
-    with certificates_read_once():
+    with harness.certificates_read_once():
         yield
 
 
@@ -56,28 +49,30 @@ def clock() -> FrozenClock:
 def library(home: Path, request: pytest.FixtureRequest) -> None:
     """The files of the home: the example, and what the mark `actions` adds. Modules have others."""
     marker = request.node.get_closest_marker("actions")
-    install_examples(home, **(marker.kwargs if marker else {}))
+    harness.install_examples(home, **(marker.kwargs if marker else {}))
 
 
 @pytest.fixture
 async def protected(home: Path, library: None) -> None:
     """A home whose files were accepted under a vault's key; no core accepts others unasked."""
-    await protected_home(home)
+    await harness.protected_home(home)
 
 
 @pytest.fixture
-def start(home: Path, mailbox: Mailbox, library: None, request: pytest.FixtureRequest) -> Start:
+def start(
+    home: Path, mailbox: harness.Mailbox, library: None, request: pytest.FixtureRequest
+) -> harness.Start:
     """Opens a core on the home, as often as a test likes, with what the mark `core` says."""
     options: dict[str, Any] = {"accept": False} if "protected" in request.fixturenames else {}
     for marker in request.node.iter_markers("core"):
         options = marker.kwargs | options
     if "clock" in request.fixturenames:
         options["clock"] = request.getfixturevalue("clock")
-    return partial(Core.open, home, mailbox, **options)
+    return partial(harness.Core.open, home, mailbox, **options)
 
 
 @pytest.fixture
-async def core(start: Start, mailbox: Mailbox) -> AsyncIterator[Core]:
+async def core(start: harness.Start, mailbox: harness.Mailbox) -> AsyncIterator[harness.Core]:
     """A core that runs; closing it sends nothing."""
     async with start() as running:
         yield running

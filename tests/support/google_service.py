@@ -1,11 +1,11 @@
 """Google behind TLS, as Gmail's connector meets it: login page, token endpoint, account, and a mailbox."""
 
-import http.client
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import httpx
 
 from tests.support.authorization_server import AuthorizationServer
 from tests.support.core_harness import Mailbox
@@ -41,15 +41,15 @@ class Google:
         if token not in self.server.access_tokens:
             refused = {"code": 401, "message": "Invalid Credentials", "status": "UNAUTHENTICATED"}
             return Reply(status=401, body={"error": refused})
-        connection = http.client.HTTPConnection("127.0.0.1", self.mailbox.port, timeout=20)
-        try:
-            names = {"host", "content-type"} & request.headers.keys()
-            kept = {name: request.headers[name] for name in names}
-            connection.request(request.method, request.path, request.body or None, kept)
-            answer = connection.getresponse()
-            return Reply(status=answer.status, body=json.loads(answer.read() or b"null"))
-        finally:
-            connection.close()
+        names = {"host", "content-type"} & request.headers.keys()
+        answer = httpx.request(
+            request.method,
+            f"http://127.0.0.1:{self.mailbox.port}{request.path}",
+            content=request.body or None,
+            headers={name: request.headers[name] for name in names},
+            trust_env=False,
+        )
+        return Reply(status=answer.status_code, body=answer.json() if answer.content else None)
 
 
 def google_at(service: TlsService, mailbox: Mailbox) -> Google:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import Manifest
@@ -37,16 +38,14 @@ def cut(data: bytes, sizes: Iterable[int]) -> list[bytes]:
 def an_invocation(clock: Clock | None = None, seconds: float = 60.0) -> Invocation:
     """Return a run of a guest that may reach no host."""
     clock = clock or SystemClock()
+    given: dict[str, Any] = {"hosts": (), "read_only": False, "on_request": None, "clock": clock}
     return Invocation(
         manifest=Manifest(name="local://a/b", version="1.0.0"),
         limits=Limits(wall_seconds=seconds),
-        hosts=(),
-        read_only=False,
-        on_request=None,
-        clock=clock,
         slots=GuestSemaphore(1),
         ticker=EpochTicker(lambda: None),
         deadline=clock.monotonic() + seconds,
+        **given,
     )
 
 

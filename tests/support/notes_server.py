@@ -12,11 +12,8 @@ _TEXT = {"type": "string"}
 
 
 def _tool(name: str, *required: str) -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": dict.fromkeys(required, _TEXT),
-        "required": list(required),
-    }
+    schema = {"type": "object", "properties": dict.fromkeys(required, _TEXT)}
+    schema["required"] = [*required]
     return {"name": name, "description": f"To {name}.", "inputSchema": schema}
 
 
@@ -64,21 +61,17 @@ def _result(asked: dict[str, Any]) -> dict[str, Any]:
         case "initialize":
             if "REFUSES" in os.environ:
                 raise LookupError
-            return {
-                "protocolVersion": "2025-11-25",
+            served = {
                 "capabilities": {"tools": {}},
                 "serverInfo": {"name": "notes", "version": "1"},
             }
+            return {"protocolVersion": "2025-11-25", **served}
         case "tools/list":
-            tools = [
-                {**each, "title": "new"} if each["name"] == "drift" else each for each in TOOLS
-            ]
+            tools = [each | {"title": "new"} if each["name"] == "drift" else each for each in TOOLS]
             half = len(tools) // 2
-            return (
-                {"tools": tools[half:]}
-                if "cursor" in asked["params"]
-                else {"tools": tools[:half], "nextCursor": "2"}
-            )
+            if "cursor" in asked["params"]:
+                return {"tools": tools[half:]}
+            return {"tools": tools[:half], "nextCursor": "2"}
         case "tools/call":
             name, args = asked["params"]["name"], asked["params"]["arguments"]
             print(f"{name} is called \x1b[2J", file=sys.stderr, flush=True)

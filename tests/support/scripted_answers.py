@@ -65,14 +65,13 @@ def sse(events: Events, *, end: str = "\n", names: bool = True) -> bytes:
 
 def anthropic_whole(turn: Turn) -> Json:
     usage = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
+    head = {"id": f"msg_{turn.number}", "type": "message", "role": "assistant"}
+    stop = {"stop_reason": "tool_use" if turn.calls else "end_turn", "stop_sequence": None}
     return {
-        "id": f"msg_{turn.number}",
-        "type": "message",
-        "role": "assistant",
+        **head,
         "model": "claude-test",
         "content": [_block(each) for each in turn.said],
-        "stop_reason": "tool_use" if turn.calls else "end_turn",
-        "stop_sequence": None,
+        **stop,
         "usage": {**usage, "cache_read_input_tokens": 3, "service_tier": "standard"},
         "new_member": {"kept": [1, None]},
     }
@@ -149,15 +148,10 @@ def chat_whole(turn: Turn) -> Json:
     counts = {"prompt_tokens": turn.input_tokens, "completion_tokens": turn.output_tokens}
     total = {"total_tokens": turn.input_tokens + turn.output_tokens}
     usage = {**counts, **total, "completion_tokens_details": {"reasoning_tokens": 2}}
-    return {
-        "id": f"chatcmpl-{turn.number}",
-        "object": "chat.completion",
-        "created": 1_700_000_000 + turn.number,
-        "model": "gpt-test",
-        "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": None}],
-        "usage": usage,
-        "system_fingerprint": "fp_1",
-    }
+    choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
+    head = {"id": f"chatcmpl-{turn.number}", "created": 1_700_000_000 + turn.number}
+    head |= {"object": "chat.completion", "model": "gpt-test", "system_fingerprint": "fp_1"}
+    return {**head, "choices": [choice], "usage": usage}
 
 
 def _chat_call(said: Said) -> Json:
@@ -198,24 +192,19 @@ def _chat_deltas(said: Said, index: Iterator[int]) -> Iterator[Json]:
 
 
 def responses_whole(turn: Turn) -> Json:
-    usage = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
+    usage: Json = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
     usage |= {"total_tokens": turn.input_tokens + turn.output_tokens}
+    usage["input_tokens_details"] = {"cached_tokens": 3, "cache_write_tokens": 0}
+    usage["output_tokens_details"] = {"reasoning_tokens": 2}
+    head = {"id": f"resp_{turn.number}", "created_at": 1_700_000_000 + turn.number}
+    head |= {"object": "response", "status": "completed", "model": "gpt-test"}
+    asked = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     return {
-        "id": f"resp_{turn.number}",
-        "object": "response",
-        "created_at": 1_700_000_000 + turn.number,
-        "status": "completed",
-        "model": "gpt-test",
+        **head,
         "output": [_item(turn, index, said) for index, said in enumerate(turn.said)],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
+        **asked,
         **dict.fromkeys(("error", "incomplete_details")),
-        "usage": {
-            **usage,
-            "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 0},
-            "output_tokens_details": {"reasoning_tokens": 2},
-        },
+        "usage": usage,
         "new_member": {"kept": [1, None]},
     }
 

@@ -1,5 +1,6 @@
 """A suite of action files over the example connector, as large as published ones."""
 
+import json
 from pathlib import Path
 
 GATED, READS, FIRST = 360, 151, 4
@@ -54,11 +55,8 @@ def write_actions(
         name = f"{kind}-{number:03}"
         file = folder / "actions" / name / "action.md"
         file.parent.mkdir(parents=True)
-        text = _ACTION.format(
-            name=name,
-            gated=str(asks).lower(),
-            idempotent=str(idempotent).lower(),
-            inputs="".join(_INPUT.format(number=each) for each in range(number % 12)),
-        )
+        gates = {"gated": json.dumps(asks), "idempotent": json.dumps(idempotent)}
+        inputs = "".join(_INPUT.format(number=each) for each in range(number % 12))
+        text = _ACTION.format(name=name, inputs=inputs, **gates)
         file.write_text(text, encoding="utf-8")
     return folder

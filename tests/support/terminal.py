@@ -176,12 +176,10 @@ class Pty:
         self.slave = slave
         self.process = forked(
             list(command),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
             env={**given, **(environment or {})},
             start_new_session=True,
             cwd=cwd,
+            **dict.fromkeys(("stdin", "stdout", "stderr"), slave),
         )
         self.raw = b""
         self.cells = Cells(*size, width_of=width_of)
@@ -226,9 +224,8 @@ class Pty:
     def until(self, holds: Callable[[], bool], what: str = "") -> None:
         deadline = monotonic() + PATIENCE
         while not holds():
-            assert monotonic() < deadline, (
-                f"never came: {what}\n{self.cells.text}\n{self.raw[-500:]!r}"
-            )
+            shown = f"{self.cells.text}\n{self.raw[-500:]!r}"
+            assert monotonic() < deadline, f"never came: {what}\n{shown}"
             self.read(0.1)
 
     def shows(self, text: str) -> None:
@@ -274,9 +271,8 @@ class Pty:
                 if any(self.drew(each, since) for each in _REFUSED):
                     break
                 self.read(0.1)
-            else:
-                if done():
-                    return at
+            if done():
+                return at
         raise AssertionError(f"never came: {what}\n{self.cells.text}")
 
     def ended(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aileron_core import errors
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
@@ -19,14 +20,6 @@ from aileron_core.console_port.account_intents import BindAccount, named_values
 from aileron_core.credentials.binding import CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint
-from aileron_core.errors import (
-    BindingFailed,
-    Conflict,
-    InvalidRequest,
-    NotFound,
-    StorageUnavailable,
-    VaultLocked,
-)
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
 from tests.support.frozen_clock import FrozenClock
@@ -51,7 +44,7 @@ class Records:
 
     async def __call__(self, event: AuditEvent, summary: str, more: Mapping[str, Json]) -> None:
         if self.full:
-            raise StorageUnavailable("The audit cannot be written.")
+            raise errors.StorageUnavailable("The audit cannot be written.")
         assert KEY not in f"{summary} {more}"
         self.kept.append((event, more))
 
@@ -96,7 +89,7 @@ async def test_an_account_is_stored_under_its_name_and_on_record(
     vault.lock()
     (listed,) = bindings.for_user(USER)
     assert listed == replace(bound, last_used_at=listed.last_used_at)
-    with pytest.raises(VaultLocked):
+    with pytest.raises(errors.VaultLocked):
         await bindings.credential_for(bound, USER)
 
 
@@ -127,7 +120,7 @@ async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
     rebound = await bindings.rebind(bound.name, changed)
     assert set(rebound.hosts) == {all_regions, west, gov}
     elsewhere = replace(user, hosts=(west, east))
-    with pytest.raises(InvalidRequest, match="has no host in ap-south-1"):
+    with pytest.raises(errors.InvalidRequest, match="has no host in ap-south-1"):
         await bindings.bind(elsewhere, replace(given, identity="far", region="ap-south-1"))
 
 
@@ -153,7 +146,7 @@ async def test_no_other_connector_gets_it(
     """Not one of the same short name, nor an update that asks for more, until a person binds it again."""
     bound = await bindings.bind(USER, account_key())
     assert bindings.for_user(user) == ()
-    with pytest.raises(BindingFailed, match=why):
+    with pytest.raises(errors.BindingFailed, match=why):
         await bindings.credential_for(bound, user)
 
 
@@ -167,7 +160,7 @@ async def test_a_person_lets_a_changed_connector_use_it(
     assert bindings.for_user(USER) == ()
     assert (again.account, again.created_at) == (bound.account, bound.created_at)
     assert (await bindings.credential_for(again, newer)).headers(REQUEST) == {"X-Key": KEY}
-    with pytest.raises(BindingFailed, match="bound again meanwhile"):
+    with pytest.raises(errors.BindingFailed, match="bound again meanwhile"):
         await bindings.credential_for(bound, newer)
     assert noted.kept[-1][0] == "binding.rebound"
 
@@ -176,7 +169,7 @@ async def test_no_account_is_moved_to_another_connector(bindings: BindingService
     """Whoever asks: its secret would go to hosts that its owner never sent it to."""
     bound = await bindings.bind(USER, account_key(account="ana"))
     other = of(EVIL, fqn="github://evil/mail")
-    with pytest.raises(Conflict, match="belongs to"):
+    with pytest.raises(errors.Conflict, match="belongs to"):
         await bindings.rebind(bound.name, other)
     assert bindings.all() == (bound,)
     assert bindings.for_user(other) == ()
@@ -189,25 +182,25 @@ async def test_a_revoked_account_is_gone_from_every_file(
     await bindings.delete(bound.name)
     assert bindings.all() == ()
     assert noted.kept[-1][0] == "binding.revoked"
-    with pytest.raises(BindingFailed, match="not bound any more"):
+    with pytest.raises(errors.BindingFailed, match="not bound any more"):
         await bindings.credential_for(bound, USER)
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await bindings.delete(bound.name)
     assert all(bound.name.encode() not in each.read_bytes() for each in tmp_path.iterdir())
 
 
 async def test_what_is_not_recorded_is_not_bound(bindings: BindingService, noted: Records) -> None:
     noted.full = True
-    with pytest.raises(StorageUnavailable):
+    with pytest.raises(errors.StorageUnavailable):
         await bindings.bind(USER, account_key())
     assert bindings.all() == ()
     noted.full = False
     bound = await bindings.bind(USER, account_key())
     noted.full = True
     changed = replace(USER, hosts=("also.example:443",))
-    with pytest.raises(StorageUnavailable):
+    with pytest.raises(errors.StorageUnavailable):
         await bindings.rebind(bound.name, changed)
-    with pytest.raises(StorageUnavailable):
+    with pytest.raises(errors.StorageUnavailable):
         await bindings.delete(bound.name)
     assert bindings.all() == (bound,)
     assert (await bindings.credential_for(bound, USER)).headers(REQUEST) == {"X-Key": KEY}
@@ -220,7 +213,7 @@ async def test_a_kind_of_two_parts_is_stored_whole(bindings: BindingService) -> 
     credential = await bindings.credential_for(bound, user)
     assert credential.headers(REQUEST)["Authorization"].startswith("Basic ")
     assert KEY.encode() in credential.secrets()
-    with pytest.raises(InvalidRequest, match="too"):
+    with pytest.raises(errors.InvalidRequest, match="too"):
         await bindings.bind(user, account_key(identity="other"))
 
 
@@ -228,7 +221,7 @@ async def test_a_kind_of_two_parts_is_stored_whole(bindings: BindingService) -> 
 async def test_a_secret_that_cannot_be_sent_or_found_again_is_refused(
     bindings: BindingService, bad: str
 ) -> None:
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(errors.InvalidRequest) as refused:
         await bindings.bind(USER, account_key(bad))
     assert bad not in str(refused.value)
     assert bindings.all() == ()
@@ -236,14 +229,14 @@ async def test_a_secret_that_cannot_be_sent_or_found_again_is_refused(
 
 @pytest.mark.parametrize("identity", ["", "A", "../x", "a/b", "x" * 65])
 async def test_an_identity_is_a_plain_name(bindings: BindingService, identity: str) -> None:
-    with pytest.raises(InvalidRequest, match="identity"):
+    with pytest.raises(errors.InvalidRequest, match="identity"):
         await bindings.bind(USER, account_key(identity=identity))
 
 
 async def test_a_name_is_bound_once(bindings: BindingService) -> None:
     """Another account of the same connector has another identity; both count."""
     await bindings.bind(USER, account_key())
-    with pytest.raises(Conflict, match="--identity"):
+    with pytest.raises(errors.Conflict, match="--identity"):
         await bindings.bind(USER, account_key())
     await bindings.bind(USER, account_key(identity="home"))
     names = [each.name for each in bindings.for_user(USER)]
@@ -285,7 +278,7 @@ async def test_a_servers_values_are_one_secret_that_it_gets_at_its_start(
     vault.lock()
     (listed,) = bindings.for_user(SERVER)
     assert listed.names == bound.names
-    with pytest.raises(BindingFailed, match="vault was locked"):
+    with pytest.raises(errors.BindingFailed, match="vault was locked"):
         credential.environment()
 
 
@@ -297,7 +290,7 @@ async def test_an_account_does_not_fit_a_server_that_asks_for_other_values(
     user = edited(*names)
     assert "delete the account, and run `aileron binding setup` again" in bound.problem(user)
     assert bindings.for_user(user) == ()
-    with pytest.raises(Conflict, match="other values"):
+    with pytest.raises(errors.Conflict, match="other values"):
         await bindings.rebind(bound.name, user)
     assert bindings.all() == (bound,)
     again = await bindings.rebind(bound.name, edited("PEM", "TOKEN"))
@@ -321,7 +314,7 @@ async def test_an_account_does_not_fit_a_server_that_asks_for_other_values(
 async def test_values_that_no_server_can_be_given_are_refused(
     bindings: BindingService, given: Json, why: str
 ) -> None:
-    with pytest.raises(InvalidRequest, match=why) as refused:
+    with pytest.raises(errors.InvalidRequest, match=why) as refused:
         await bindings.bind(SERVER, account_key(json.dumps(given)))
     assert "canary" not in str(refused.value)
     assert bindings.all() == ()

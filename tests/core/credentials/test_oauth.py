@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from aileron_core import errors
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
@@ -31,17 +32,6 @@ from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.oauth_tokens import Provider, is_own_token_host, provider_of
 from aileron_core.devices import CONSOLE
-from aileron_core.errors import (
-    AileronError,
-    BindingFailed,
-    CapabilityDenied,
-    Conflict,
-    ExternalApiError,
-    InvalidRequest,
-    NetworkError,
-    NotFound,
-    VaultLocked,
-)
 from aileron_core.events import EventBus
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
@@ -132,7 +122,7 @@ class Desk:
         async with self.logged_in(**more) as (service, ended):
             assert ended.state == "failed"
             assert ended.problem.class_ == "binding_failed"
-            with pytest.raises(NotFound):
+            with pytest.raises(errors.NotFound):
                 await service.finish(ended.login_id, "ana")
         assert self.bindings.all() == ()
         return ended.problem.message
@@ -168,7 +158,7 @@ async def test_a_login_is_shown_before_it_is_stored(desk: Desk) -> None:
         assert desk.bindings.all() == ()
         assert desk.events == []
         bound = await service.finish(view.login_id, "")
-        with pytest.raises(NotFound):
+        with pytest.raises(errors.NotFound):
             await service.finish(view.login_id, "")
     assert (bound.name, bound.account) == ("oauth2/mail/work", "ana@example.com")
     assert bound.scopes == ("mail.read", "mail.send")
@@ -290,11 +280,11 @@ async def test_a_lock_of_the_vault_ends_every_login(desk: Desk) -> None:
     """Nothing of it is kept in memory, and none begins while it is locked."""
     async with desk.logged_in() as (service, view):
         desk.vault.lock()
-        with pytest.raises(VaultLocked):
+        with pytest.raises(errors.VaultLocked):
             await service.finish(view.login_id, "")
-        with pytest.raises(NotFound):
+        with pytest.raises(errors.NotFound):
             await service.finish(view.login_id, "")
-        with pytest.raises(VaultLocked):
+        with pytest.raises(errors.VaultLocked):
             await service.begin(desk.user, BeginLogin(connector_hash="", identity="work"))
 
 
@@ -304,7 +294,7 @@ async def test_a_token_host_that_is_not_the_providers_is_typed_first(desk: Desk)
     evil = f"evil.example:{port}"
     desk.user = desk.make_user(desk.server.manifest(f"https://{evil}/token"))
     for typed in ("", "evil.example", desk.server.service.place):
-        with pytest.raises(Conflict) as asked:
+        with pytest.raises(errors.Conflict) as asked:
             await desk.begin(token_host=typed)
         assert asked.value.details["token_host"] == evil
         assert evil in asked.value.message
@@ -351,7 +341,7 @@ async def test_a_login_that_could_not_be_safe_or_whole_does_not_begin(
 ) -> None:
     """Manifests may name this machine in plain HTTP, and no token goes that way; what protects it they cannot set."""
     desk.user = desk.make_user(desk.server.manifest().replace(old, new))
-    with pytest.raises((CapabilityDenied, InvalidRequest), match=why):
+    with pytest.raises((errors.CapabilityDenied, errors.InvalidRequest), match=why):
         await desk.begin(**{"token_host": f"127.0.0.1:{desk.server.service.port}"} | asked)
 
 
@@ -367,7 +357,7 @@ async def test_where_nobody_says_the_account_a_person_does(desk: Desk, account: 
     desk.server.account = account
     async with desk.logged_in() as (service, view):
         assert view.account == ""
-        with pytest.raises(InvalidRequest, match="Name it"):
+        with pytest.raises(errors.InvalidRequest, match="Name it"):
             await service.finish(view.login_id, "")
         assert (await service.finish(view.login_id, "ana at work")).account == "ana at work"
 
@@ -396,7 +386,7 @@ async def test_an_answer_that_makes_no_sense_is_quoted_nowhere(
     bound = await desk.authorized()
     desk.server.lifetime = lifetime
     desk.clock.advance(3600)
-    with pytest.raises(ExternalApiError, match="cannot be used") as failed:
+    with pytest.raises(errors.ExternalApiError, match="cannot be used") as failed:
         await desk.token(bound)
     assert CANARY not in f"{failed.value!r} {failed.value.__context__!r} {caplog.text}"
 
@@ -481,13 +471,13 @@ async def test_a_renewal_that_fails_says_so_and_is_tried_again(desk: Desk) -> No
     first = await desk.token(bound)
     desk.clock.advance(3600 - 30)
     desk.server.refuses = "temporarily_unavailable"
-    with pytest.raises(BindingFailed, match="temporarily_unavailable"):
+    with pytest.raises(errors.BindingFailed, match="temporarily_unavailable"):
         await desk.token(bound)
     desk.server.refuses = ""
     answer, desk.server.service.answer = desk.server.service.answer, _break_off
     assert await desk.token(bound) == first
     desk.clock.advance(30)
-    with pytest.raises(NetworkError):
+    with pytest.raises(errors.NetworkError):
         await desk.token(bound)
     desk.server.service.answer = answer
     assert await desk.token(bound) != first
@@ -503,7 +493,7 @@ async def test_a_revoked_login_says_what_to_do(desk: Desk) -> None:
     desk.server.refresh_tokens.clear()
     desk.clock.advance(3600)
     for _ in range(2):
-        with pytest.raises(BindingFailed) as failed:
+        with pytest.raises(errors.BindingFailed) as failed:
             await desk.token(bound)
         assert f"`aileron binding reauthorize {bound.name}`" in failed.value.message
         assert failed.value.to_failure().class_ == "binding_failed"
@@ -523,7 +513,7 @@ async def test_another_login_does_not_replace_an_account(desk: Desk) -> None:
     desk.server.account = "mallory@example.com"
     async with desk.logged_in(replaces=bound.name) as (service, view):
         assert view.account == "mallory@example.com"
-        with pytest.raises(Conflict, match="another account"):
+        with pytest.raises(errors.Conflict, match="another account"):
             await service.finish(view.login_id, "")
     assert desk.bindings.get(bound.name).account == "ana@example.com"
 
@@ -537,7 +527,7 @@ async def test_a_login_that_cannot_be_renewed_ends(desk: Desk) -> None:
     desk.clock.advance(3600 - 30)
     assert await desk.token(bound) == stored["access_token"]
     desk.clock.advance(30)
-    with pytest.raises(BindingFailed, match="has ended"):
+    with pytest.raises(errors.BindingFailed, match="has ended"):
         await desk.token(bound)
 
 
@@ -563,7 +553,7 @@ async def test_an_account_that_is_revoked_during_a_renewal_stays_revoked(desk: D
     bound = await desk.authorized()
     async with renewing(desk, bound) as call:
         await desk.bindings.delete(bound.name)
-    with pytest.raises(BindingFailed, match="changed while"):
+    with pytest.raises(errors.BindingFailed, match="changed while"):
         await call
     assert desk.bindings.all() == ()
     assert bound.name not in desk.vault.entries()
@@ -574,7 +564,7 @@ async def test_a_login_that_is_renewed_while_the_vault_is_locked_is_not_lost(des
     bound = await desk.authorized()
     async with renewing(desk, bound) as call:
         desk.vault.lock()
-    with pytest.raises(AileronError, match="locked"):
+    with pytest.raises(errors.AileronError, match="locked"):
         await call
     assert desk.events[-1] == "binding.refreshed"
     desk.vault.unlock(Secret(PASSPHRASE))
@@ -588,7 +578,7 @@ async def test_tokens_go_to_the_endpoint_of_the_manifest_alone(desk: Desk) -> No
     bound = await desk.authorized()
     port = desk.server.service.port
     desk.user = desk.make_user(desk.server.manifest(f"https://{HOST}:{port}/other"))
-    with pytest.raises(BindingFailed, match="another token endpoint"):
+    with pytest.raises(errors.BindingFailed, match="another token endpoint"):
         await desk.token(bound)
     assert len(desk.server.grants) == 1
 
@@ -602,7 +592,7 @@ async def test_no_error_repeats_what_was_sent(
     bound = await desk.authorized()
     desk.server.refuses = refuses
     desk.clock.advance(3600)
-    with pytest.raises(AileronError) as failed:
+    with pytest.raises(errors.AileronError) as failed:
         await desk.token(bound)
     error: BaseException | None = failed.value
     while error is not None:

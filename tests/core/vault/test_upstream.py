@@ -17,8 +17,6 @@ from tests.core.vault.test_vault import OTHER, vault_in
 
 PHRASE = "short"
 """Upstream has no least length."""
-
-
 SALT = os.urandom(16)
 
 

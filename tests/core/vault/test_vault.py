@@ -15,16 +15,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.errors import (
-    Conflict,
-    InvalidRequest,
-    NotFound,
-    RateLimited,
-    VaultAbsent,
-    VaultDamaged,
-    VaultLocked,
-    WrongPassphrase,
-)
+from aileron_core import errors
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
 from tests.support.frozen_clock import FrozenClock
@@ -76,11 +67,11 @@ def test_only_the_passphrase_opens_it(tmp_path: Path, written_vault: Vault) -> N
     assert other.state == "locked"
     assert {path: dict(each) for path, each in other.entries().items()} == {PATH: METADATA}
     for call in (lambda: other.get(PATH), lambda: other.derive_key("x"), other.private_key):
-        with pytest.raises(VaultLocked):
+        with pytest.raises(errors.VaultLocked):
             call()
-    with pytest.raises(VaultLocked):
+    with pytest.raises(errors.VaultLocked):
         other.put(PATH, Secret("x"), {})
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(errors.WrongPassphrase):
         other.unlock(Secret(PHRASE + " "))
     assert other.state == "locked"
     other.unlock(Secret(PHRASE))
@@ -108,7 +99,7 @@ def test_the_key_of_the_passphrase_costs_what_is_promised(tmp_path: Path) -> Non
 def test_a_passphrase_is_long_enough_and_overwritten_after_use(tmp_path: Path) -> None:
     vault = vault_in(tmp_path)
     for short in ("", "1234567", "äöüäöüä"):
-        with pytest.raises(InvalidRequest, match="at least 8 characters"):
+        with pytest.raises(errors.InvalidRequest, match="at least 8 characters"):
             vault.create(Secret(short))
     assert vault.state == "absent"
     phrase = Secret(PHRASE)
@@ -143,9 +134,9 @@ def test_what_keeps_it_open_stores_after_the_lock_and_nothing_else_does(
     with written_vault.kept_open() as entries, written_vault.kept_open():
         written_vault.lock()
         assert written_vault.state == "locked"
-        with pytest.raises(VaultLocked):
+        with pytest.raises(errors.VaultLocked):
             written_vault.get(PATH)
-        with pytest.raises(VaultLocked), written_vault.kept_open():
+        with pytest.raises(errors.VaultLocked), written_vault.kept_open():
             pass
         written_vault.unlock(Secret(PHRASE))
         written_vault.put("new", Secret("1"), {})
@@ -170,7 +161,7 @@ def test_a_public_key_put_into_the_file_of_a_locked_vault_is_not_used(
 
 def test_a_vault_is_created_once(tmp_path: Path, written_vault: Vault) -> None:
     before = (tmp_path / "vault.json").read_bytes()
-    with pytest.raises(Conflict, match="There is a vault already"):
+    with pytest.raises(errors.Conflict, match="There is a vault already"):
         vault_in(tmp_path).create(Secret(OTHER))
     assert (tmp_path / "vault.json").read_bytes() == before
 
@@ -178,9 +169,9 @@ def test_a_vault_is_created_once(tmp_path: Path, written_vault: Vault) -> None:
 def test_without_a_vault_nothing_is_unlocked(tmp_path: Path) -> None:
     vault = vault_in(tmp_path)
     assert (vault.state, vault.public_key, len(vault.entries())) == ("absent", None, 0)
-    with pytest.raises(VaultAbsent, match="aileron vault init"):
+    with pytest.raises(errors.VaultAbsent, match="aileron vault init"):
         vault.unlock(Secret(PHRASE))
-    with pytest.raises(VaultLocked, match="aileron vault init"):
+    with pytest.raises(errors.VaultLocked, match="aileron vault init"):
         vault.get(PATH)
 
 
@@ -205,13 +196,13 @@ def test_wrong_passphrases_are_counted_over_restarts_slowed_and_told(
     began = clock.now()
     waits: list[float] = []
     for attempt in range(1, 12):
-        with pytest.raises(WrongPassphrase) as wrong:
+        with pytest.raises(errors.WrongPassphrase) as wrong:
             vault_in(tmp_path, clock).unlock(Secret("not the passphrase"))
         assert wrong.value.attempts == attempt
         waits.append(wrong.value.wait_seconds)
         if waits[-1]:
             clock.advance(waits[-1] - 0.01)
-            with pytest.raises(RateLimited):  # the right one is not looked at either
+            with pytest.raises(errors.RateLimited):  # the right one is not looked at either
                 vault_in(tmp_path, clock).unlock(Secret(PHRASE))
             clock.advance(0.02)
     assert waits == [0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]
@@ -227,7 +218,7 @@ def test_a_passphrase_is_verified_against_what_was_unlocked(
     written_vault.verify(Secret(PHRASE))
     ours = (tmp_path / "vault.json").read_bytes()
     (tmp_path / "vault.json").write_bytes((another(tmp_path) / "vault.json").read_bytes())
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(errors.WrongPassphrase):
         written_vault.verify(Secret(OTHER))
     (tmp_path / "vault.json").write_bytes(ours)
     tried = Secret(PHRASE)
@@ -235,7 +226,7 @@ def test_a_passphrase_is_verified_against_what_was_unlocked(
     assert len(tried) == 0
     assert written_vault.failed_attempts.count == 1  # told at the next unlock
     written_vault.lock()
-    with pytest.raises(VaultLocked):
+    with pytest.raises(errors.VaultLocked):
         written_vault.verify(Secret(PHRASE))
 
 
@@ -258,10 +249,10 @@ def test_a_clock_set_back_makes_nobody_wait_longer(tmp_path: Path, written_vault
     clock = FrozenClock()
     clock.advance(86400)
     for _ in range(3):
-        with pytest.raises(WrongPassphrase):
+        with pytest.raises(errors.WrongPassphrase):
             vault_in(tmp_path, clock).unlock(Secret(OTHER))
     back = FrozenClock()
-    with pytest.raises(RateLimited) as early:
+    with pytest.raises(errors.RateLimited) as early:
         vault_in(tmp_path, back).unlock(Secret(PHRASE))
     assert early.value.details["wait_seconds"] <= 1
 
@@ -294,7 +285,7 @@ def test_with_both_files_damaged_none_is_overwritten(tmp_path: Path, written_vau
     assert again.state == "locked"
     for attempt in (again.unlock, again.create):
         with pytest.raises(
-            VaultDamaged, match=r"vault.json and vault.json.previous cannot be read"
+            errors.VaultDamaged, match=r"vault.json and vault.json.previous cannot be read"
         ):
             attempt(Secret(PHRASE))
     assert (tmp_path / "vault.json").read_text() == "{"
@@ -329,7 +320,7 @@ def test_a_file_that_another_program_changed_is_not_used(
     assert again.get(PATH).reveal_text() == CANARY
     assert again.get("api_key/service/ben").reveal() == b"of ben"
     edit_file(tmp_path / "vault.json.previous", change)
-    with pytest.raises(VaultDamaged, match="changed by another program"):
+    with pytest.raises(errors.VaultDamaged, match="changed by another program"):
         unlocked_in(tmp_path)
 
 
@@ -349,7 +340,7 @@ def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path, written_vault
     assert again.state == "locked"
     assert "format 3" in again.problem
     for attempt in (again.unlock, again.create):
-        with pytest.raises(VaultDamaged, match="Use the newer Aileron"):
+        with pytest.raises(errors.VaultDamaged, match="Use the newer Aileron"):
             attempt(Secret(PHRASE))
     assert file.read_bytes() == before
 
@@ -359,7 +350,7 @@ def test_parameters_that_would_exhaust_the_machine_are_not_followed(
 ) -> None:
     for name in ("vault.json", "vault.json.previous"):
         edit_file(tmp_path / name, lambda content: content["kdf"].update(memory_kib=2**31))
-    with pytest.raises(VaultDamaged, match="cannot be read"):
+    with pytest.raises(errors.VaultDamaged, match="cannot be read"):
         unlocked_in(tmp_path)
 
 
@@ -376,7 +367,7 @@ def test_what_was_deleted_is_in_no_file(tmp_path: Path, written_vault: Vault) ->
     for file in files:
         entries = json.loads(file.read_bytes())["entries"]
         assert list(entries) == [".private-key", "api_key/service/ben"]
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         written_vault.delete(PATH)
 
 
@@ -385,7 +376,7 @@ def test_after_a_change_the_old_passphrase_opens_no_file(
 ) -> None:
     """It is changed with the old one alone, and a wrong one that was given is told later all the same."""
     written_vault.lock()
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(errors.WrongPassphrase):
         written_vault.change_passphrase(Secret(OTHER), Secret("something longer"))
     written_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
     assert (written_vault.state, written_vault.failed_attempts.count) == ("locked", 1)
@@ -395,7 +386,7 @@ def test_after_a_change_the_old_passphrase_opens_no_file(
         alone = tmp_path / file.name.replace(".", "-")
         alone.mkdir()
         (alone / "vault.json").write_bytes(file.read_bytes())
-        with pytest.raises(WrongPassphrase):
+        with pytest.raises(errors.WrongPassphrase):
             unlocked_in(alone)
         assert unlocked_in(alone, OTHER).get(PATH).reveal_text() == CANARY
 
@@ -470,7 +461,7 @@ def test_a_change_of_the_passphrase_that_was_cut_short_is_finished(
     assert "The vault has the new passphrase" in again.problem
     assert again.get(PATH).reveal_text() == CANARY
     again.lock()
-    with pytest.raises(WrongPassphrase):
+    with pytest.raises(errors.WrongPassphrase):
         unlocked_in(tmp_path)
 
 
@@ -524,7 +515,7 @@ def test_what_was_stored_is_not_changed_with_the_callers_object(written_vault: V
     assert written_vault.entries()["x"] == {"hosts": ["a"]}
     assert written_vault.get("x").reveal() == b"1"
     for bad in ("", ".private-key", "a\nb", "x" * 600):
-        with pytest.raises(InvalidRequest):
+        with pytest.raises(errors.InvalidRequest):
             written_vault.put(bad, Secret("1"), {})
 
 
@@ -557,7 +548,7 @@ def test_a_passphrase_of_another_vault_in_its_place_changes_nothing_of_what_is_u
         lambda: written_vault.allow_keyring(Secret(OTHER)),
     ):
         (tmp_path / "vault.json").write_bytes((theirs / "vault.json").read_bytes())
-        with pytest.raises(WrongPassphrase):
+        with pytest.raises(errors.WrongPassphrase):
             change()
     written_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
     written_vault.lock()

@@ -1,4 +1,4 @@
-"""What the sandbox's command line mounts, for projects and programs in unusual places."""
+"""What the sandbox's command line mounts, for projects and programs in unusual places; who cannot be contained."""
 
 import subprocess
 import time
@@ -13,6 +13,7 @@ from aileron_core.containment.git.repository import find_repository, object_fold
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import find_program, mount_roots, own_code_folders
 from aileron_core.containment.protected_paths import ProtectedPaths
+from aileron_core.containment.support import is_root_outside
 from aileron_core.errors import Forbidden, NotFound
 from aileron_tui.cli.dry_run import mount_table
 from tests.support.making import program
@@ -261,3 +262,24 @@ def test_a_program_of_the_project_is_never_the_agent(project: Path) -> None:
     for path in (str(inside.parent), str(outside), ".", ""):
         with pytest.raises(Exception, match="not installed outside the project"):
             find_program("codex", path, project)
+
+
+INITIAL = "         0          0 4294967295\n"
+
+
+@pytest.mark.parametrize(
+    ("euid", "uid_map", "root"),
+    [
+        (0, INITIAL, True),
+        (1000, INITIAL, False),
+        (1000, "      1000          0          1\n", True),  # unshare --map-user=1000, by root
+        (0, "         0       1000          1\n", False),  # root of a container of an ordinary user
+        (1, "         0       1000          1\n         1     100000      65536\n", False),
+        (7, "         0       1000          1\n", False),
+        (0, "", True),
+        (1000, "", False),
+    ],
+)
+def test_root_is_who_root_is_outside(euid: int, uid_map: str, root: bool) -> None:
+    """Another number inside changes nothing, and neither does the number 0 inside."""
+    assert is_root_outside(euid, uid_map) is root

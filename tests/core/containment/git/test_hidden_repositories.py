@@ -1,10 +1,11 @@
 """Repositories that an agent makes while it runs: out of the person's sight, in the agent's, and never lost."""
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from aileron_core.containment.git.record import read_hidden
 from aileron_core.containment.git.repository import scan_project
 from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.sandbox_mounts import SandboxMount, mount_in_sandbox
-from tests.core.containment.git.git_bench import Agent, Bench, armed
+from tests.core.containment.git.git_bench import Agent, Bench, Shell, armed
 
 MADE = (
     "git config --global user.name A; git config --global user.email a@b;"
@@ -42,14 +43,21 @@ def hidden_now(agent: Agent) -> list[Path]:
     return list((agent.folders.folder / "hidden").glob("*"))
 
 
+@contextlib.contextmanager
+def made(repo: Bench, then: str = "") -> Generator[tuple[Agent, Shell]]:
+    """Have an agent make the repository `sub`, armed, and go on running."""
+    agent = repo.begin()
+    with agent.running() as shell:
+        shell.does(makes(repo) + then)
+        yield agent, shell
+
+
 QUIET = "git -c core.fsmonitor=false"
 
 
 def test_the_agents_git_goes_on_and_the_persons_passes_it_by(repo: Bench) -> None:
     """What the person's git met before would have run the agent's program."""
-    agent = repo.begin()
-    with agent.running() as shell:
-        shell.does(makes(repo))
+    with made(repo) as (agent, shell):
         shell.hide()
         sub = repo.project / "sub"
         assert entries(sub / ".git") == {README}
@@ -85,9 +93,7 @@ def test_the_agents_git_goes_on_and_the_persons_passes_it_by(repo: Bench) -> Non
 
 def test_what_the_agent_removed_it_can_make_again(repo: Bench) -> None:
     """It cannot remove what is mounted there; once emptied it is gone with the next look."""
-    agent = repo.begin()
-    with agent.running() as shell:
-        shell.does(makes(repo))
+    with made(repo) as (agent, shell):
         shell.hide()
         shell.does("rm -rf sub", code=1)
         shell.hide()
@@ -120,9 +126,7 @@ def test_a_file_that_leads_to_a_git_folder_of_the_sessions(repo: Bench) -> None:
 )
 def test_modes_keep_nothing_in_sight(repo: Bench, closed: str) -> None:
     """A folder that cannot be listed may still be entered."""
-    agent = repo.begin()
-    with agent.running() as shell:
-        shell.does(makes(repo) + f"cd ..; {closed}")
+    with made(repo, f"cd ..; {closed}") as (agent, shell):
         shell.hide()
         shell.hide()
         assert entries(repo.project / "sub" / ".git") == {README}
@@ -132,10 +136,8 @@ def test_modes_keep_nothing_in_sight(repo: Bench, closed: str) -> None:
 
 @pytest.mark.parametrize("inner", ["in", README])
 def test_a_git_folder_that_is_none_may_hold_one(repo: Bench, inner: str) -> None:
-    agent, sub = repo.begin(), repo.project / "sub"
-    with agent.running() as shell:
-        moves = f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
-        shell.does(f"{makes(repo)} {moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git")
+    sub, moves = repo.project / "sub", f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
+    with made(repo, f"{moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git") as (agent, shell):
         shell.hide()
         repo.status(sub)
         assert shell.does(f"{QUIET} -C sub log --format=%s") == "one"
@@ -189,9 +191,7 @@ def test_on_another_file_system_it_is_disabled_at_once(repo: Bench) -> None:
 
 
 def test_a_folder_that_is_gone_at_the_end(repo: Bench) -> None:
-    agent = repo.begin()
-    with agent.running() as shell:
-        shell.does(makes(repo))
+    with made(repo) as (agent, shell):
         shell.hide()
     (repo.project / "sub").rename(repo.folder / "elsewhere")
     reported = agent.end()
@@ -264,9 +264,7 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
 ) -> None:
     """Nothing of the person's is written to, renamed or lost, wherever a link leads."""
     mine = repo.repository("mine")
-    agent = repo.begin()
-    with agent.running() as shell:
-        shell.does(makes(repo))
+    with made(repo) as (agent, shell):
         before = contents(mine)
         name = "mount_in_sandbox" if at == "after" else at
         original = getattr(repository_hider, name)
@@ -294,9 +292,7 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
 @pytest.mark.parametrize("at", ["mount_in_sandbox", "exchange_names"])
 def test_a_kill_in_the_middle_of_it(repo: Bench, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     """The record is written before anything in the project changes, and what is left at any point ends well."""
-    agent = repo.begin()
-    with agent.running() as shell:
-        shell.does(makes(repo))
+    with made(repo) as (agent, shell):
 
         def killed(*_: object) -> None:
             raise KeyboardInterrupt

@@ -33,12 +33,17 @@ def test_it_arrives_while_the_agent_runs(repo: Bench) -> None:
     agent.folders.import_changes()
     assert repo.git("log", "--format=%s") == "second\nfirst"
     assert repo.git("status", "--porcelain") == ""
+    (repo.project / "file").touch()
+    repo.git(
+        "update-index", "--refresh", code=None
+    )  # as `git status` does; nothing is staged by it
     agent.does("echo three >> file; git commit -qam third; git branch side HEAD~1")
     agent.folders.import_changes()
+    agent.does("echo x > st; git add st")
     agent.end()
     assert repo.git("log", "--format=%s") == "third\nsecond\nfirst"
     assert repo.git("log", "--format=%s", "side") == "second\nfirst"
-    assert repo.git("status", "--porcelain") == ""
+    assert repo.git("status", "--porcelain") == "A  st"
 
 
 def test_a_ref_that_moved_on_both_sides_is_kept_beside(repo: Bench) -> None:
@@ -85,16 +90,6 @@ def test_an_index_that_the_person_touched_is_left_alone(repo: Bench) -> None:
     assert "main keeps your value (you changed the index while the agent ran)" in reported
     repo.git("commit", "-qm", "mine")
     assert repo.git("show", "--format=", "--name-status") == "A\tstaged"
-
-
-def test_an_index_that_was_only_read_again_counts_as_untouched(repo: Bench) -> None:
-    """`git status` writes the index too; nothing was staged."""
-    agent = repo.begin()
-    agent.does("echo two >> file; git commit -qam second; echo x > st; git add st")
-    (repo.project / "file").touch()
-    repo.git("update-index", "--refresh", code=None)
-    agent.end()
-    assert repo.git("status", "--porcelain") == "A  st"
 
 
 def test_marks_and_conflicts_in_the_index_arrive_or_stay(repo: Bench) -> None:
@@ -337,6 +332,23 @@ def test_unusual_repositories(repo: Bench, kind: str) -> None:
     repo.git("fsck", "--strict", where=where)
 
 
+def test_a_repository_without_a_stand_in_is_read_only_and_named(repo: Bench) -> None:
+    """A partial clone fetches as it goes; a `.git` file that is not named back may lead anywhere."""
+    repo.git("config", "uploadpack.allowFilter", "true")
+    url = f"file://{repo.project}"
+    repo.git("clone", "-q", "--filter=blob:none", url, "partial", where=repo.folder)
+    agent = repo.begin("ses-1", repo.folder / "partial")
+    agent.does("touch .git/x", code=1)
+    assert "it is a partial clone" in agent.folders.notices[0]
+    assert agent.end() == ""
+    other = new(repo, "--separate-git-dir", str(repo.folder / "o.git"))
+    agent = repo.begin("ses-2", other)
+    agent.does("echo x >> .git", code=2)
+    agent.does("git status", code=128)
+    assert ".git is read-only for the agent" in agent.folders.notices[0]
+    assert agent.end() == ""
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -390,23 +402,21 @@ def test_a_killed_launch_is_brought_back_by_whoever_comes_next(repo: Bench) -> N
     assert not list((repo.aileron / "git").iterdir())
 
 
-def test_a_ref_with_a_separator_of_lines_in_its_name(repo: Bench) -> None:
-    """Python takes more characters for the end of a line than git does."""
-    script = "echo two >> file; git commit -qam second; git branch x\u2028y; git branch x\x85y"
-    assert "could not be copied to your repository" not in repo.session(script)
-    assert repo.subject() == "second"
-    assert repo.git("rev-parse", "x\u2028y") == repo.git("rev-parse", "x\x85y")
-
-
 def test_hostile_names_are_shown_and_never_obeyed(repo: Bench) -> None:
-    """In refs, folders, settings: what an agent named is drawn with its marks."""
+    """In refs, folders, settings: what an agent named is drawn with its marks.
+
+    Python takes more characters for the end of a line than git does.
+    """
     reported = repo.session(
+        "echo two >> file; git commit -qam second; git branch x\u2028y; git branch x\x85y;"
         'bad=$(printf \'x\\033[31m\\nROW\\342\\200\\256\\377\'); mkdir "$bad"; git init -q "$bad";'
         "name=$(printf 'tags/odd/\\342\\200\\256\\377'); git update-ref \"refs/$name\" HEAD^{tree};"
         "git update-ref refs/heads/other/$(printf '\\342\\200\\256') HEAD; git worktree add -q --detach \"$bad/w\""
     )
     assert reported.isprintable() or {each for each in reported if not each.isprintable()} == {"\n"}
     assert not [line for line in reported.splitlines() if line.startswith("ROW")]
+    assert repo.subject() == "second"
+    assert repo.git("rev-parse", "x\u2028y") == repo.git("rev-parse", "x\x85y")
     assert "is a new repository" in reported
     assert "refs/aileron/ses-1/tags/odd/" in reported
 
