@@ -16,7 +16,7 @@ def certificate(folder: Path, *names: str) -> Path:
     """Write a new key and its certificate for *names* to one file, and return that."""
     key = ec.generate_private_key(ec.SECP256R1())
     path = folder / "both.pem"
-    path.write_bytes(_pem(_signed(key, names, _name(names[0]), key, ca=True)) + _private(key))
+    path.write_bytes(_signed(key, names, _name(names[0]), key, ca=True) + _private(key))
     return path
 
 
@@ -28,14 +28,14 @@ class Authority:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("an authority of the tests")
-        self.file.write_bytes(_pem(_signed(self._key, (), self._name, self._key, ca=True)))
+        self.file.write_bytes(_signed(self._key, (), self._name, self._key, ca=True))
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     def context(self, host: str) -> ssl.SSLContext:
         if host not in self._contexts:
             key = ec.generate_private_key(ec.SECP256R1())
             path = self._folder / f"{host}.pem"
-            path.write_bytes(_pem(_signed(key, (host,), self._name, self._key)) + _private(key))
+            path.write_bytes(_signed(key, (host,), self._name, self._key) + _private(key))
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(path)
             self._contexts[host] = context
@@ -53,7 +53,7 @@ def _signed(
     by: ec.EllipticCurvePrivateKey,
     *,
     ca: bool = False,
-) -> x509.Certificate:
+) -> bytes:
     names_ext = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
     builder = (
         x509.CertificateBuilder()
@@ -67,11 +67,7 @@ def _signed(
     )
     if names:
         builder = builder.add_extension(names_ext, critical=False)
-    return builder.sign(by, hashes.SHA256())
-
-
-def _pem(signed: x509.Certificate) -> bytes:
-    return signed.public_bytes(serialization.Encoding.PEM)
+    return builder.sign(by, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def _private(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -23,6 +23,10 @@ def new_vault(tmp_path: Path) -> Vault:
     return vault
 
 
+def public_of(private: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
 def test_a_locked_vault_seals_and_an_unlocked_one_opens(tmp_path: Path, new_vault: Vault) -> None:
     new_vault.lock()
     keys: HistoryKeys = VaultHistoryKeys(new_vault, tmp_path)
@@ -35,7 +39,7 @@ def test_a_locked_vault_seals_and_an_unlocked_one_opens(tmp_path: Path, new_vaul
     assert list(keys.days()) == [DAY, LATER]
     new_vault.unlock(Secret(PHRASE))
     (private,) = VaultHistoryKeys(unlocked_in(tmp_path), tmp_path).private_keys(DAY)
-    assert X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw() == public
+    assert public_of(private) == public
 
 
 def test_without_a_vault_there_are_no_keys(tmp_path: Path) -> None:
@@ -104,8 +108,7 @@ def test_a_key_that_another_program_sealed_to_the_vault_seals_nothing(
     assert public != planted.public_key().public_bytes_raw()
     again = VaultHistoryKeys(new_vault, tmp_path)
     assert again.public_key(DAY) == public
-    opening = [X25519PrivateKey.from_private_bytes(each) for each in again.private_keys(DAY)]
-    assert opening[0].public_key().public_bytes_raw() == public
+    assert public_of(again.private_keys(DAY)[0]) == public
 
 
 def test_what_was_sealed_while_locked_is_opened_beside_what_was_sealed_after(
@@ -118,8 +121,7 @@ def test_what_was_sealed_while_locked_is_opened_beside_what_was_sealed_after(
     new_vault.unlock(Secret(PHRASE))
     publics |= {keys.public_key(DAY), keys.public_key(DAY)}
     assert len(publics) == 2
-    found = [X25519PrivateKey.from_private_bytes(each) for each in keys.private_keys(DAY)]
-    assert {each.public_key().public_bytes_raw() for each in found} == publics
+    assert {public_of(each) for each in keys.private_keys(DAY)} == publics
     keys.destroy(DAY)
     assert keys.private_keys(DAY) == []
     assert "sealed_private" not in (tmp_path / "history-keys.json").read_text()

@@ -117,15 +117,6 @@ def test_what_is_derived_belongs_to_its_label_and_outlives_a_restart(
     assert unlocked_in(tmp_path, OTHER).derive_key("history") == key
 
 
-def test_locking_overwrites_the_keys_in_memory(written_vault: Vault) -> None:
-    keys = written_vault._open.keys
-    assert any(keys._master)
-    assert written_vault.public_key is not None
-    assert written_vault.lock()
-    assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
-    assert not written_vault.lock()
-
-
 def test_what_keeps_it_open_stores_after_the_lock_and_nothing_else_does(
     tmp_path: Path, written_vault: Vault
 ) -> None:
@@ -146,6 +137,11 @@ def test_what_keeps_it_open_stores_after_the_lock_and_nothing_else_does(
     for each in (written_vault, unlocked_in(tmp_path)):
         assert each.get(PATH).reveal() == b"renewed"
         assert each.get("new").reveal() == b"1"
+    keys = written_vault._open.keys
+    assert any(keys._master)
+    assert written_vault.lock()
+    assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
+    assert not written_vault.lock()
 
 
 def test_a_public_key_put_into_the_file_of_a_locked_vault_is_not_used(
@@ -278,17 +274,32 @@ def test_a_damaged_file_loses_nothing(tmp_path: Path, written_vault: Vault, cut:
     assert "vault.json is damaged" in vault_in(tmp_path).problem
 
 
-def test_with_both_files_damaged_none_is_overwritten(tmp_path: Path, written_vault: Vault) -> None:
-    for name in ("vault.json", "vault.json.previous"):
-        (tmp_path / name).write_text("{")
-    again = vault_in(tmp_path)
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda file: file.write_text("{"), "vault.json and vault.json.previous cannot be read"),
+        (lambda file: edit_file(file, lambda c: c.update(version=3)), "Use the newer Aileron"),
+        # Parameters that would exhaust the machine are not followed.
+        (
+            lambda file: edit_file(file, lambda c: c["kdf"].update(memory_kib=2**31)),
+            "cannot be read",
+        ),
+    ],
+    ids=["damaged", "newer", "memory"],
+)
+def test_what_cannot_be_read_is_refused_with_a_sentence_and_not_overwritten(
+    tmp_path: Path, written_vault: Vault, change: Callable[[Path], object], why: str
+) -> None:
+    files = [tmp_path / "vault.json", tmp_path / "vault.json.previous"]
+    for file in files:
+        change(file)
+    again, before = vault_in(tmp_path), [file.read_bytes() for file in files]
     assert again.state == "locked"
+    assert ("format 3" in again.problem) == ("newer" in why)
     for attempt in (again.unlock, again.create):
-        with pytest.raises(
-            errors.VaultDamaged, match=r"vault.json and vault.json.previous cannot be read"
-        ):
+        with pytest.raises(errors.VaultDamaged, match=why):
             attempt(Secret(PHRASE))
-    assert (tmp_path / "vault.json").read_text() == "{"
+    assert [file.read_bytes() for file in files] == before
 
 
 def swap_values(content: dict[str, Any]) -> None:
@@ -331,27 +342,6 @@ def test_a_value_opens_only_at_its_path_and_with_its_metadata(written_vault: Vau
     assert keys.decrypt_entry(PATH + "2", entry) is None
     other = type(entry)(entry.value, {**METADATA, "account": "eve"})
     assert keys.decrypt_entry(PATH, other) is None
-
-
-def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path, written_vault: Vault) -> None:
-    file = tmp_path / "vault.json"
-    edit_file(file, lambda content: content.update(version=3))
-    again, before = vault_in(tmp_path), file.read_bytes()
-    assert again.state == "locked"
-    assert "format 3" in again.problem
-    for attempt in (again.unlock, again.create):
-        with pytest.raises(errors.VaultDamaged, match="Use the newer Aileron"):
-            attempt(Secret(PHRASE))
-    assert file.read_bytes() == before
-
-
-def test_parameters_that_would_exhaust_the_machine_are_not_followed(
-    tmp_path: Path, written_vault: Vault
-) -> None:
-    for name in ("vault.json", "vault.json.previous"):
-        edit_file(tmp_path / name, lambda content: content["kdf"].update(memory_kib=2**31))
-    with pytest.raises(errors.VaultDamaged, match="cannot be read"):
-        unlocked_in(tmp_path)
 
 
 def vaults_in(folder: Path) -> list[Path]:
