@@ -22,8 +22,8 @@ class Attack:
         return self.name
 
 
-def _all(name: str, points: str, around: str = "{0}ЖЖЖ") -> Attack:
-    return Attack(name, "".join(around.format(char) for char in points))
+def _all(name: str, points: str) -> Attack:
+    return Attack(name, "".join(f"{char}ЖЖЖ" for char in points))
 
 
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f"

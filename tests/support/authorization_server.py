@@ -60,12 +60,13 @@ class AuthorizationServer:
     def base(self) -> str:
         return f"https://{self.service.place}"
 
-    def manifest(self, token_url: str = "", scopes: str = '["mail.read", "mail.send"]') -> str:
+    def manifest(self, token_url: str = "") -> str:
         """Return what a connector's manifest says of its account."""
         return (
             '[capabilities.credential]\nkind = "oauth2"\n[capabilities.credential.oauth2]\n'
             f'authorize_url = "{self.base}/authorize"\ntoken_url = "{token_url or self.base + "/token"}"\n'
-            f'client_id = "{CLIENT_ID}"\nclient_secret = "{CLIENT_SECRET}"\nscopes = {scopes}\n'
+            f'client_id = "{CLIENT_ID}"\nclient_secret = "{CLIENT_SECRET}"\n'
+            'scopes = ["mail.read", "mail.send"]\n'
         )
 
     def answer(self, request: Request) -> object:

@@ -61,19 +61,16 @@ class Device:
     def browser_headers(self) -> dict[str, str]:
         return {"Origin": self.origin or self.url, "Sec-Fetch-Site": "same-origin"}
 
-    def headers(self, name: str, body: bytes, number: int | None = None) -> dict[str, str]:
-        """Return those of a signed request; its number is the next one unless another is given."""
-        if number is None:
-            number = self.number = self.number + 1
-        signed: dict[str, Any] = {
-            "start": self.start, "method": "POST", "path": API + name, "number": number,
-            "body": sha256_hex(body),
-        }  # fmt: skip
+    def headers(self, name: str, body: bytes) -> dict[str, str]:
+        """Return those of a signed request; its number is the next one."""
+        self.number += 1
+        signed: dict[str, Any] = {"start": self.start, "method": "POST", "path": API + name}
+        signed |= {"number": self.number, "body": sha256_hex(body)}
         return {
             **self.browser_headers(),
             "Content-Type": "application/json",
             "Aileron-Device": self.device_id,
-            "Aileron-Number": str(number),
+            "Aileron-Number": str(self.number),
             "Aileron-Signature": sign(self.key, b"aileron request v1\0" + canonical(signed)).hex(),
         }
 

@@ -178,8 +178,8 @@ class Bench:
         """Fail if a program of the agent's left its mark."""
         assert not self.ran.exists(), self.ran.read_text()
 
-    def refs(self, where: Path | None = None) -> dict[str, str]:
-        listed = self.git("for-each-ref", "--format=%(refname) %(objectname)", where=where)
+    def refs(self) -> dict[str, str]:
+        listed = self.git("for-each-ref", "--format=%(refname) %(objectname)")
         return dict(line.split(" ") for line in listed.splitlines())
 
 

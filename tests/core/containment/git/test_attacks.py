@@ -177,14 +177,6 @@ def test_a_file_of_the_project_that_the_settings_include(repo: Bench, value: str
     assert settings.read_text() == "[alias]\n\tst = status\n"
 
 
-def test_a_file_that_the_settings_include_and_that_is_missing(repo: Bench) -> None:
-    """The agent could write it, so that there is no session."""
-    repo.git("config", "includeIf.gitdir:/nowhere/.path", "../settings")
-    with pytest.raises(Forbidden, match=r"Your git settings include .*/project/settings"):
-        repo.begin()
-    assert not list((repo.aileron / "git").glob("*"))
-
-
 @pytest.mark.parametrize(
     "attack",
     [
@@ -281,11 +273,17 @@ def test_what_lay_there_before_cannot_be_changed(repo: Bench) -> None:
 
 
 def test_a_project_that_is_a_git_folder_or_has_a_link_for_one_is_refused(repo: Bench) -> None:
-    """Its config and hooks would be files of the project; nothing can be mounted over a link."""
+    """Its config and hooks would be files of the project; nothing can be mounted over a link.
+
+    Nor is there a session where the agent could write a missing file that the person's settings include.
+    """
     repo.git("init", "-q", "--bare", "up.git")
     for folder in (".git/hooks", "up.git"):
         with pytest.raises(Forbidden, match="is a git folder"):
             repo.begin(project=repo.project / folder)
+    repo.git("config", "includeIf.gitdir:/nowhere/.path", "../settings")
+    with pytest.raises(Forbidden, match=r"Your git settings include .*/project/settings"):
+        repo.begin()
     (repo.project / ".git").rename(repo.folder / "real.git")
     (repo.project / ".git").symlink_to(repo.folder / "real.git")
     with pytest.raises(Forbidden, match="is a symbolic link"):

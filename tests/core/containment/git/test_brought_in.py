@@ -263,18 +263,13 @@ EVIL = "echo e > e; git add e; e=$(git commit-tree -p HEAD -m evil $(git write-t
 @pytest.mark.parametrize(
     ("ref", "person_does"),
     [
-        ("tags/origin/main", "merge origin/main"),
-        ("heads/origin/main", "merge origin/main"),
-        ("tags/HEAD", "log HEAD"),
-        ("tags/main", "log main"),
-        ("heads/origin", "log origin"),
-        ("tags/heads/main", "log heads/main"),
-        ("heads/refs/heads/new", "log refs/heads/new"),
-        ("tags/MAIN", "log MAIN"),
-        ("tags/stash", "log stash"),
-        ("tags/{short}", "log {short}"),
-        ("tags/v1-0-g{short}", "log v1-0-g{short}"),
-        ("heads/{full}", "log {full}"),
+        *((f"{kind}/origin/main", "merge origin/main") for kind in ("tags", "heads")),
+        *(
+            (f"tags/{name}", f"log {name}")
+            for name in ("HEAD", "main", "heads/main", "MAIN", "stash")
+        ),
+        *((f"heads/{name}", f"log {name}") for name in ("origin", "refs/heads/new", "{full}")),
+        *((f"tags/{name}", f"log {name}") for name in ("{short}", "v1-0-g{short}")),
     ],
 )
 def test_no_ref_takes_the_name_of_another(cloned: Bench, ref: str, person_does: str) -> None:
