@@ -17,7 +17,6 @@ import fcntl
 import functools
 import gc
 import importlib
-import importlib.util
 import inspect
 import json
 import os
@@ -93,24 +92,16 @@ def _at_start(env: Mapping[str, str]) -> dict[str, str]:
 class _Forked(subprocess.Popen[Any]):
     """A child of the parent's; only how it is started and waited for is different."""
 
-    def _execute_child(self, *given: Any) -> None:
-        named = inspect.signature(subprocess.Popen._execute_child).bind(self, *given).arguments
+    def _execute_child(self, *values: Any) -> None:
+        named = inspect.signature(subprocess.Popen._execute_child).bind(self, *values).arguments
         ours, theirs = socket.socketpair()
-        request = json.dumps(
-            {
-                "command": list(named["args"])[2:],
-                "env": dict(named["env"] or os.environ),
-                "cwd": os.fspath(named["cwd"] or Path.cwd()),
-                "session": named["start_new_session"],
-                "terminal": named["preexec_fn"] is not None,
-            }
-        ).encode()
-        streams = [
-            given if given >= 0 else standard
-            for standard, given in enumerate(
-                (named["p2cread"], named["c2pwrite"], named["errwrite"])
-            )
-        ]
+        asked: dict[str, Any] = {"command": list(named["args"])[2:]}
+        asked |= {"env": dict(named["env"] or os.environ), "session": named["start_new_session"]}
+        asked |= {"cwd": os.fspath(named["cwd"] or Path.cwd())}
+        asked |= {"terminal": named["preexec_fn"] is not None}
+        request = json.dumps(asked).encode()
+        given = (named["p2cread"], named["c2pwrite"], named["errwrite"])
+        streams = [each if each >= 0 else standard for standard, each in enumerate(given)]
         with _asking:
             parts = [struct.pack("!I", len(request))]
             socket.send_fds(_parent(), parts, [theirs.fileno(), *streams])
@@ -167,9 +158,6 @@ def _start_parent(python: Path, *listens_at: str) -> socket.socket:
     assert ours.recv(1) == b"!", "the parent of the forked programs did not start"
     atexit.register(lambda: (ours.close(), parent.wait()))
     return ours
-
-
-# The parent
 
 
 def _import_everything() -> None:
@@ -283,12 +271,7 @@ def _take_over(request: dict[str, Any], streams: list[int]) -> None:
 
 
 def _become_ordinary() -> None:
-    spec = importlib.util.spec_from_file_location("ordinary", _ORDINARY)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.become()
+    runpy.run_path(_ORDINARY, run_name="ordinary")["become"]()
     set_dumpable = 4
     ctypes.CDLL(None).prctl(set_dumpable, 1)  # as a program is that this user has started
 
