@@ -112,7 +112,6 @@ class Desk:
             yield service, await service.wait(view.login_id, 30)
 
     async def authorized(self, account: str = "") -> Binding:
-        """Bind an account as a person does."""
         async with self.logged_in() as (service, view):
             assert view.problem is None
             return await service.finish(view.login_id, account)

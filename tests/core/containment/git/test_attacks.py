@@ -126,7 +126,8 @@ def test_an_index_with_modes_that_git_takes_for_a_repository(repo: Bench, stages
     (repo.project / "odd.py").write_text(ODD_MODE)
     agent = repo.begin()
     agent.does(
-        f"{arm} git init -q nested; git -C nested config core.fsmonitor {evil}; echo x > x; git add x; {stages}"
+        f"{arm} git init -q nested; git -C nested config core.fsmonitor {evil};"
+        f"echo x > x; git add x; {stages}"
     )
     agent.folders.import_changes()
     assert repo.git("status", "--porcelain", "x") == "A  x"
