@@ -40,7 +40,7 @@ async def shown_json(home: Path, id_: str) -> dict[str, Any]:
     return json.loads(await printed_of(home, id_, "--json"))["call"]
 
 
-async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
+async def test_a_call_is_shown_whole_or_as_deleted(
     start: Start, home: Path, clock: FrozenClock
 ) -> None:
     async with start() as core:
@@ -74,7 +74,7 @@ async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
         assert (await shown_json(home, later.row.run_id))["deleted_at"] == second["at"]
 
 
-async def test_it_shows_what_contained_the_session_of_a_call_and_a_sessions_own_records(
+async def test_it_shows_what_contained_a_calls_session_and_its_records(
     core: Core, home: Path
 ) -> None:
     """One line that a person understands; also of a session that has ended since."""
@@ -90,9 +90,7 @@ async def test_it_shows_what_contained_the_session_of_a_call_and_a_sessions_own_
     assert text.index("session.opened") < text.index("session.ended")
 
 
-async def test_a_decided_call_has_who_when_the_words_and_the_reason_as_shown_text(
-    core: Core, home: Path
-) -> None:
+async def test_a_decided_call_has_who_when_the_words_and_the_reason(core: Core, home: Path) -> None:
     """What a person or a service wrote is drawn as marks, each line right of the bar."""
     approved, denied = await core.ask(), await core.ask("r-8842190312")
     await core.run(approved)
@@ -185,7 +183,7 @@ async def listed(home: Path, *words: str) -> Mapping[str, Any]:
     return await asyncio.to_thread(aileron_json, "audit", "list", "-n", "500", *words, home=home)
 
 
-async def test_records_are_listed_by_agent_action_outcome_time_and_text(
+async def test_records_are_listed_by_what_is_asked_for(
     start: Start, home: Path, clock: FrozenClock
 ) -> None:
     async with start() as core:

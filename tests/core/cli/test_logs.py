@@ -164,9 +164,7 @@ logging.getLogger("aileron_core.x").warning("%d", "not a number")
 
 
 @pytest.mark.parametrize("level", ["debug", "info", "error"])
-def test_what_goes_wrong_in_the_process_reaches_the_log_and_not_the_terminal(
-    tmp_path: Path, level: str
-) -> None:
+def test_what_goes_wrong_in_the_process_is_in_the_log_alone(tmp_path: Path, level: str) -> None:
     """Threads, warnings, destructors and our own mistakes in a log line; by their type alone."""
     home = tmp_path / "home"
     done = subprocess.run(
@@ -203,7 +201,7 @@ def set_aside(tmp_path: Path) -> Path:
     return home.path
 
 
-def test_the_newest_lines_are_read_over_the_files_that_were_set_aside(
+def test_the_newest_lines_are_read_over_all_files(
     set_aside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     items = json.loads(read_log(set_aside, capsys, 15, json=True))["items"]
@@ -213,7 +211,7 @@ def test_the_newest_lines_are_read_over_the_files_that_were_set_aside(
     assert read_log(set_aside, capsys, 0) == ""
 
 
-def test_lines_of_another_program_are_shown_for_what_they_are(
+def test_lines_of_another_program_are_marked(
     set_aside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Marked and escaped; none of them is obeyed, hidden or taken for ours."""

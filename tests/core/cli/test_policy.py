@@ -20,9 +20,7 @@ async def printed_json(*words: str, home: Path, code: int = 0) -> dict[str, Any]
     return json.loads(await printed(*words, "--json", home=home, code=code))
 
 
-async def test_check_names_each_problem_with_its_line_and_fields_that_no_accepted_action_has(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_check_names_each_problem_and_unknown_field(tmp_path: Path, mailbox: Mailbox) -> None:
     async with opened(tmp_path, mailbox):
         pass
     file = tmp_path / "policy.toml"
@@ -41,7 +39,7 @@ async def test_check_names_each_problem_with_its_line_and_fields_that_no_accepte
     assert "0 errors" in await printed("check", home=tmp_path)
 
 
-async def test_explain_says_what_answered_a_call_or_why_it_was_left_to_the_person(
+async def test_explain_says_what_answered_a_call_or_why_nothing_did(
     tmp_path: Path, mailbox: Mailbox
 ) -> None:
     """By names of fields: no value of the call is printed."""
@@ -72,9 +70,7 @@ async def test_explain_says_what_answered_a_call_or_why_it_was_left_to_the_perso
     await printed("explain", "run-1", home=tmp_path, code=1)
 
 
-async def test_grants_are_listed_by_the_console_that_has_them(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_grants_are_listed_by_their_console(tmp_path: Path, mailbox: Mailbox) -> None:
     """Without what was fetched: any program of the account can ask for the list."""
     async with opened(tmp_path, mailbox) as core, serving(core):
         view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})

@@ -8,7 +8,7 @@ from tests.support.mcp_harness import ThreadConsole
 
 
 @pytest.fixture(scope="module")
-def mcp_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
     """A console that holds a gated call for two seconds."""
     running = ThreadConsole(tmp_path_factory.mktemp("mcp") / "home", hold_seconds=2.0)
     yield running
@@ -16,7 +16,7 @@ def mcp_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadCons
 
 
 @pytest.fixture(scope="module")
-def patient_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
     """A console that holds a gated call longer than any of these tests waits."""
     running = ThreadConsole(tmp_path_factory.mktemp("patient") / "home", hold_seconds=50.0)
     yield running

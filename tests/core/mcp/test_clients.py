@@ -1,5 +1,6 @@
 """The official client in both protocol eras, straight at `/mcp` and through the relay."""
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,65 +15,43 @@ from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
 pytestmark = pytest.mark.anyio
 
 OLD, NEW = "legacy", "2026-07-28"
-WAYS = pytest.mark.parametrize(
-    ("how", "era"),
-    [("http", OLD), ("http", NEW), ("relay", OLD), ("relay", NEW), ("relay", "auto")],
-)
-
+ERAS = [("http", OLD), ("http", NEW), ("relay", OLD), ("relay", NEW), ("relay", "auto")]
+WAYS = pytest.mark.parametrize(("how", "era"), ERAS)
 EACH_WAY = pytest.mark.parametrize(("how", "era"), [("http", NEW), ("relay", OLD)])
 """For what says the same in every era: each way and each era once."""
 
 
-async def until_true(check: Any) -> None:
-    with anyio.fail_after(60):
-        while not check():
-            await anyio.sleep(0.02)
-
-
-def approval_of(console: ThreadConsole, id_: str) -> dict[str, Any]:
-    return next(a for a in console.control.state()["approvals"] if a["approval_id"] == id_)
-
-
 @WAYS
-async def test_a_client_lists_the_actions_and_is_promised_list_changes(
-    mcp_console: ThreadConsole, how: str, era: str
+async def test_a_client_lists_actions_and_calls_one(
+    console: ThreadConsole, how: str, era: str
 ) -> None:
-    async with official_client(mcp_console, how, era) as client:
+    """It is promised list changes, and the call runs as the session of its own token."""
+    async with official_client(console, how, era) as client:
         tools = (await client.list_tools()).tools
         if era == NEW:  # a pinned version asks nothing at connect; ask here what it would be told
             capability = (await client.session.send_discover(NEW))["capabilities"]["tools"]
         else:
             capability = client.server_capabilities.model_dump(by_alias=True)["tools"]
-    assert {"read_inbox", "send_draft", "check_action_status", "withdraw_action"} <= {
-        tool.name for tool in tools
-    }
+        result = await client.call_tool("read_inbox", {"text": "hello"})
+    names = {"read_inbox", "send_draft", "check_action_status", "withdraw_action"}
+    assert names <= {tool.name for tool in tools}
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
     assert capability["listChanged"] is True
-
-
-@WAYS
-async def test_an_ungated_call_runs_as_the_session_of_its_own_token(
-    mcp_console: ThreadConsole, how: str, era: str
-) -> None:
-    async with official_client(mcp_console, how, era) as client:
-        result = await client.call_tool("read_inbox", {"text": "hello"})
     assert not result.is_error
     assert result.structured_content["output"]["args"] == {"text": "hello"}
-    assert mcp_console.control.state()["runs"][-1]["session"] == mcp_console.session_of(TOKEN)
+    assert console.control.state()["runs"][-1]["session"] == console.session_of(TOKEN)
 
 
 @WAYS
-async def test_a_decision_during_the_hold_is_the_calls_result(
-    patient_console: ThreadConsole, how: str, era: str
-) -> None:
+async def test_a_decision_in_the_hold_is_told(patient: ThreadConsole, how: str, era: str) -> None:
     seen: list[float] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         seen.append(progress)
         if len(seen) == 1:
-            await anyio.to_thread.run_sync(patient_console.control.approve)
+            await anyio.to_thread.run_sync(patient.control.approve)
 
-    async with official_client(patient_console, how, era) as client:
+    async with official_client(patient, how, era) as client:
         arguments = {"text": f"x {how} {era}"}
         result = await client.call_tool("send_draft", arguments, progress_callback=on_progress)
     assert seen
@@ -83,30 +62,35 @@ async def test_a_decision_during_the_hold_is_the_calls_result(
 
 
 @EACH_WAY
-async def test_a_decision_after_the_hold_is_found_by_its_id(
-    mcp_console: ThreadConsole, how: str, era: str
-) -> None:
-    async with official_client(mcp_console, how, era) as client:
+async def test_what_waits_is_found_by_its_id(console: ThreadConsole, how: str, era: str) -> None:
+    """Decided after the hold, or withdrawn: while it waits, and not twice."""
+    async with official_client(console, how, era) as client:
         pending = await client.call_tool("send_draft", {"text": f"later {how} {era}"})
         assert not pending.is_error
         assert pending.structured_content["status"] == "pending_approval"
-        mcp_console.control.approve()
+        console.control.approve()
         arguments = {"approval_id": pending.structured_content["approval_id"], "wait_seconds": 5}
         done = await client.call_tool("check_action_status", arguments)
-    assert done.structured_content["output"]["args"] == {"text": f"later {how} {era}"}
+        assert done.structured_content["output"]["args"] == {"text": f"later {how} {era}"}
+        pending = await client.call_tool("send_draft", {"text": f"oops {how} {era}"})
+        named = {"approval_id": pending.structured_content["approval_id"]}
+        gone = await client.call_tool("withdraw_action", named)
+        twice = await client.call_tool("withdraw_action", named)
+        state = await client.call_tool("check_action_status", named)
+    assert not gone.is_error
+    assert twice.structured_content["error"]["class"] == "conflict"
+    assert state.structured_content["status"] == "withdrawn"
 
 
 @EACH_WAY
-async def test_progress_grows_and_is_complete_when_the_hold_is_over(
-    mcp_console: ThreadConsole, how: str, era: str
-) -> None:
+async def test_progress_grows_up_to_the_end(console: ThreadConsole, how: str, era: str) -> None:
     """The protocol wants each greater than the one before; the last one says that the wait is done."""
     seen: list[tuple[float, float | None]] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         seen.append((progress, total))
 
-    async with official_client(mcp_console, how, era) as client:
+    async with official_client(console, how, era) as client:
         arguments = {"text": f"slow {how} {era}"}
         await client.call_tool("send_draft", arguments, progress_callback=on_progress)
     assert len(seen) > 1
@@ -115,61 +99,49 @@ async def test_progress_grows_and_is_complete_when_the_hold_is_over(
 
 
 @WAYS
-async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
-    patient_console: ThreadConsole, how: str, era: str
-) -> None:
-    """Whoever waited is gone at once; what waits for a person still does."""
-    async with official_client(patient_console, how, era) as client:
-        before = len(patient_console.control.state()["approvals"])
-        async with anyio.create_task_group() as group:
-            group.start_soon(client.call_tool, "send_draft", {"text": f"cancelled {how} {era}"})
-            await until_true(lambda: patient_console.control.state()["polls"] == 1)
-            group.cancel_scope.cancel()
-        await until_true(lambda: patient_console.control.state()["polls"] == 0)
-        (left,) = patient_console.control.state()["approvals"][before:]
-        assert left["status"] == "pending_approval"
-        again = await client.call_tool("read_inbox", {"text": "still here"})
-        assert not again.is_error
+async def test_a_call_given_up_stays(patient: ThreadConsole, how: str, era: str) -> None:
+    """Cancelled, or its client gone: the hold ends at once; what waits for a person still does."""
 
+    async def until_held(number: int) -> None:
+        with anyio.fail_after(60):
+            while patient.control.state()["polls"] != number:
+                await anyio.sleep(0.02)
 
-@WAYS
-async def test_a_client_that_leaves_ends_the_hold_and_leaves_the_approval(
-    patient_console: ThreadConsole, how: str, era: str
-) -> None:
-    """A dropped connection is no withdrawal either."""
-    before = len(patient_console.control.state()["approvals"])
+    async def leaves() -> None:
+        async with official_client(patient, how, era) as another:
+            await another.call_tool("send_draft", {"text": f"gone {how} {era}"})
 
-    async def hold() -> None:
-        async with official_client(patient_console, how, era) as client:
-            await client.call_tool("send_draft", {"text": f"gone {how} {era}"})
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(hold)
-        await until_true(lambda: patient_console.control.state()["polls"] == 1)
-        group.cancel_scope.cancel()
-    await until_true(lambda: patient_console.control.state()["polls"] == 0)
-    (left,) = patient_console.control.state()["approvals"][before:]
-    assert left["status"] == "pending_approval"
+    async with official_client(patient, how, era) as client:
+        cancelled = {"text": f"cancelled {how} {era}"}
+        for calling in (partial(client.call_tool, "send_draft", cancelled), leaves):
+            before = len(patient.control.state()["approvals"])
+            async with anyio.create_task_group() as group:
+                group.start_soon(calling)
+                await until_held(1)
+                group.cancel_scope.cancel()
+            await until_held(0)
+            (left,) = patient.control.state()["approvals"][before:]
+            assert left["status"] == "pending_approval"
+            again = await client.call_tool("read_inbox", {"text": "still here"})
+            assert not again.is_error
 
 
 @pytest.mark.parametrize("how", ["http", "relay"])
-async def test_an_old_era_client_hears_of_a_changed_tool_list(
-    mcp_console: ThreadConsole, how: str
-) -> None:
+async def test_an_old_client_hears_of_a_changed_tool_list(console: ThreadConsole, how: str) -> None:
     heard = anyio.Event()
 
     async def on_message(message: Any) -> None:
         if getattr(message, "method", "") == "notifications/tools/list_changed":
             heard.set()
 
-    async with official_client(mcp_console, how, OLD, message_handler=on_message) as client:
+    async with official_client(console, how, OLD, message_handler=on_message) as client:
         await client.list_tools()
         with anyio.fail_after(60):
             number = 0
             # The stream is opened beside the first requests; until it is there, nothing is heard.
             while not heard.is_set():
                 number += 1
-                mcp_console.control.add_action(f"late-{how}-{number}")
+                console.control.add_action(f"late-{how}-{number}")
                 with anyio.move_on_after(0.3):
                     await heard.wait()
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -177,37 +149,19 @@ async def test_an_old_era_client_hears_of_a_changed_tool_list(
 
 
 @pytest.mark.parametrize("how", ["http", "relay"])
-async def test_a_new_era_client_hears_of_a_changed_tool_list(
-    mcp_console: ThreadConsole, how: str
-) -> None:
+async def test_a_new_client_hears_of_a_changed_tool_list(console: ThreadConsole, how: str) -> None:
     """`subscriptions/listen` stays open and brings the event."""
-    async with official_client(mcp_console, how, NEW) as client:
+    async with official_client(console, how, NEW) as client:
         async with client.listen(tools_list_changed=True) as events:
-            mcp_console.control.add_action(f"newer-{how}")
+            console.control.add_action(f"newer-{how}")
             with anyio.fail_after(60):
                 await anext(aiter(events))
         names = {tool.name for tool in (await client.list_tools()).tools}
     assert f"newer_{how}" in names
 
 
-@EACH_WAY
-async def test_a_request_can_be_withdrawn_while_it_waits_and_not_twice(
-    mcp_console: ThreadConsole, how: str, era: str
-) -> None:
-    async with official_client(mcp_console, how, era) as client:
-        pending = await client.call_tool("send_draft", {"text": f"oops {how} {era}"})
-        id_ = pending.structured_content["approval_id"]
-        gone = await client.call_tool("withdraw_action", {"approval_id": id_})
-        twice = await client.call_tool("withdraw_action", {"approval_id": id_})
-        state = await client.call_tool("check_action_status", {"approval_id": id_})
-    assert not gone.is_error
-    assert approval_of(mcp_console, id_)["status"] == "withdrawn"
-    assert twice.structured_content["error"]["class"] == "conflict"
-    assert state.structured_content["status"] == "withdrawn"
-
-
 @pytest.mark.parametrize("era", [OLD, NEW])
-async def test_a_call_is_in_the_trace_that_its_client_names(
+async def test_a_call_is_in_its_clients_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
     """By `_meta`, or else by the request's header; the `mcp` package, whose spans quote, has no part in it."""

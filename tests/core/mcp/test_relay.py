@@ -25,17 +25,17 @@ from tests.support.mcp_harness import (
 
 
 @pytest.fixture
-def relay(mcp_console: ThreadConsole) -> Iterator[RawRelay]:
+def relay(console: ThreadConsole) -> Iterator[RawRelay]:
     """A relay that greeted the console; in the end it ends without a word."""
-    running = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
+    running = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     running.handshake()
     yield running
     assert running.end() == (0, "")
 
 
-def test_bad_lines_are_answered_and_do_not_end_the_relay(relay: RawRelay) -> None:
-    """Each gets its own error, and the next good line is served."""
-    lines = [
+def test_bad_lines_and_idle_cancels_do_not_end_the_relay(relay: RawRelay) -> None:
+    """Each line gets its own error, and the next good one is served. opencode cancels every finished call."""
+    for line, id_, code in (
         (b"not json", None, -32700),
         (b"\xff\xfe{}", None, -32700),
         (b"[" * 100_000, None, -32700),
@@ -48,19 +48,23 @@ def test_bad_lines_are_answered_and_do_not_end_the_relay(relay: RawRelay) -> Non
         (b'{"method":"ping","id":true}', None, -32600),
         (b'{"method":"ping","id":{}}', None, -32600),
         (b'{"method":7,"id":8}', 8, -32600),
-    ]
-    for line, id_, code in lines:
+    ):
         relay.send_line(line)
         answer = relay.read()
         assert (answer["id"], answer["error"]["code"]) == (id_, code), line
     relay.send_line(b"   ")
     relay.send("tools/list", 9)
     assert relay.answer(9)["result"]["tools"]
+    for id_ in (9, "nobody", None, {}):
+        relay.send("notifications/cancelled", requestId=id_)
+    relay.send_line(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}')
+    relay.send("ping", 10)
+    assert relay.answer(10)["result"] == {}
 
 
-def test_what_is_refused_comes_back_with_the_requests_own_id(mcp_console: ThreadConsole) -> None:
+def test_what_is_refused_comes_back_with_the_requests_own_id(console: ThreadConsole) -> None:
     """The server answers some mistakes without an id; the client still learns which request it was."""
-    relay = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.send("tools/list", "too early")
     assert relay.answer("too early")["error"]["message"]
     relay.handshake()
@@ -75,9 +79,9 @@ def test_what_is_refused_comes_back_with_the_requests_own_id(mcp_console: Thread
     assert relay.end() == (0, "")
 
 
-def test_a_batch_of_the_oldest_era_is_served_one_by_one(mcp_console: ThreadConsole) -> None:
+def test_a_batch_of_the_oldest_era_is_served_one_by_one(console: ThreadConsole) -> None:
     """Every request in it is answered; what is no request in it is an error of its own."""
-    relay = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.handshake("2025-03-26")
     batch = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in (1, 2)]
     relay.send_line(json.dumps([*batch, 3]).encode())
@@ -86,11 +90,13 @@ def test_a_batch_of_the_oldest_era_is_served_one_by_one(mcp_console: ThreadConso
     assert relay.end() == (0, "")
 
 
-def test_a_message_over_four_mebibytes_is_refused_by_its_id(relay: RawRelay) -> None:
-    """The client does not wait for ever, and the next message is served."""
-    params = {"name": "read_inbox", "arguments": {"text": "a" * (5 * 1024 * 1024)}}
-    message = {"method": "tools/call", "params": params, "jsonrpc": "2.0", "id": 5}
-    relay.send_line(json.dumps(message).encode())
+def test_big_messages_pass_whole_up_to_four_mebibytes(relay: RawRelay) -> None:
+    """With every kind of character each way; the client of a larger one does not wait for ever."""
+    text = "é\u2028\n\x00\U0001f600" * 30_000  # almost the megabyte that the console takes
+    relay.send("tools/call", 1, name="read_inbox", arguments={"text": text})
+    result = relay.answer(1)["result"]
+    assert result["structuredContent"]["output"]["args"]["text"] == text
+    relay.send("tools/call", 5, name="read_inbox", arguments={"text": "a" * (5 * 1024 * 1024)})
     answer = relay.answer(5)
     assert answer["error"]["code"] == -32600
     assert "4194304" in answer["error"]["message"]
@@ -98,180 +104,129 @@ def test_a_message_over_four_mebibytes_is_refused_by_its_id(relay: RawRelay) -> 
     assert relay.answer(6)["result"] == {}
 
 
-def test_big_arguments_and_results_pass_whole(relay: RawRelay, mcp_console: ThreadConsole) -> None:
-    """Almost a megabyte each way, which is all that the console takes, with every kind of character."""
-    text = "é\u2028\n\x00\U0001f600" * 30_000
-    relay.send("tools/call", 1, name="read_inbox", arguments={"text": text})
-    result = relay.answer(1)["result"]
-    assert result["structuredContent"]["output"]["args"]["text"] == text
-
-
-def test_an_id_in_use_is_refused_and_the_first_one_goes_on(patient_console: ThreadConsole) -> None:
+def test_an_id_in_use_is_refused_and_the_first_one_goes_on(patient: ThreadConsole) -> None:
     """Two answers with one id would be a riddle."""
-    relay = RawRelay(patient_console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={})
-    eventually(lambda: patient_console.control.state()["polls"] == 1, "the call is held")
+    eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
     relay.send("ping", 1)
     assert "already uses this id" in relay.read()["error"]["message"]
-    patient_console.control.approve()
+    patient.control.approve()
     assert relay.answer(1)["result"]["structuredContent"]["status"] == "completed"
     assert relay.end() == (0, "")
 
 
-def test_cancelling_what_is_long_answered_or_was_never_asked_is_ignored(relay: RawRelay) -> None:
-    """opencode cancels every finished call."""
-    relay.send("ping", 1)
-    relay.answer(1)
-    for id_ in (1, "nobody", None, {}):
-        relay.send("notifications/cancelled", requestId=id_)
-    relay.send_line(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}')
-    relay.send("ping", 2)
-    assert relay.answer(2)["result"] == {}
-
-
 @pytest.mark.parametrize("era", [None, NEW])
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_relay_that_ends_while_a_call_is_held_ends_at_once_and_leaves_the_approval(
-    patient_console: ThreadConsole, era: dict[str, Any] | None, killed: bool
+def test_a_relay_that_ends_leaves_what_is_held(
+    patient: ThreadConsole, era: dict[str, Any] | None, killed: bool
 ) -> None:
     """Nothing keeps it: no hold, no stream; where nobody said goodbye, the console sees the connection drop."""
-    relay = RawRelay(patient_console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
-    relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
-    eventually(lambda: patient_console.control.state()["polls"] == 1, "the call is held")
+    meta = {"_meta": era} if era else {}
+    relay.send("tools/call", 1, name="send_draft", arguments={}, **meta)
+    eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
     if killed:
         relay.process.kill()
         assert relay.outcome() == (-signal.SIGKILL, "")
     else:
         assert relay.end() == (0, "")
-    eventually(lambda: patient_console.control.state()["polls"] == 0, "the hold has ended")
-    assert patient_console.control.state()["approvals"][-1]["status"] == "pending_approval"
+    eventually(lambda: patient.control.state()["polls"] == 0, "the hold has ended")
+    assert patient.control.state()["approvals"][-1]["status"] == "pending_approval"
 
 
 @pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
-def test_without_a_token_the_relay_opens_a_session_of_its_own_and_ends_it(
-    mcp_console: ThreadConsole, how: str
-) -> None:
+def test_without_a_token_the_relay_opens_and_ends_its_own(console: ThreadConsole, how: str) -> None:
     """It says who it is, keeps the session's stream open while it lives, and ends it when it ends."""
-    relay = RawRelay(mcp_console.home)
+    relay = RawRelay(console.home)
     relay.handshake()
-    opened = mcp_console.control.state()["opened"][-1]
-    assert opened["label"] == Path.cwd().name
-    assert opened["pid"] == os.getpid()
-    assert opened["agent"] == "a-test"
-    assert opened["cwd"] == str(Path.cwd())
+    opened = console.control.state()["opened"][-1]
+    said = [opened[name] for name in ("label", "pid", "agent", "cwd")]
+    assert said == [Path.cwd().name, os.getpid(), "a-test", str(Path.cwd())]
     session = opened["session_id"]
-    eventually(lambda: session in mcp_console.control.state()["holding"], "the session is held")
+    eventually(lambda: session in console.control.state()["holding"], "the session is held")
     if how == "eof":
         assert relay.end() == (0, "")
     else:
         relay.process.send_signal(getattr(signal, how))
         assert relay.outcome() == (0 if how == "SIGTERM" else 130, "")
     # The relay waits a second for the answer to its farewell, the console may take longer.
-    eventually(lambda: session in mcp_console.control.state()["ended"], "it was ended")
-    eventually(
-        lambda: session not in mcp_console.control.state()["holding"], "its stream is closed"
-    )
+    eventually(lambda: session in console.control.state()["ended"], "it was ended")
+    eventually(lambda: session not in console.control.state()["holding"], "its stream is closed")
 
 
-def test_a_session_that_the_console_forgot_is_opened_anew(mcp_console: ThreadConsole) -> None:
+def test_a_session_that_the_console_forgot_is_opened_anew(console: ThreadConsole) -> None:
     """The agent notices nothing: a 401 means that nothing ran, so the request goes again."""
-    relay = RawRelay(mcp_console.home, AILERON_AGENT="named")
+    relay = RawRelay(console.home, AILERON_AGENT="named")
     relay.handshake()
-    mcp_console.control.forget()
+    console.control.forget()
     try:
         relay.send("tools/call", 1, name="read_inbox", arguments={})
         assert not relay.answer(1)["result"]["isError"]
-        assert [s["agent"] for s in mcp_console.control.state()["opened"][-2:]] == [
-            "named",
-            "named",
-        ]
+        assert [s["agent"] for s in console.control.state()["opened"][-2:]] == ["named", "named"]
         assert relay.end() == (0, "")
     finally:
-        mcp_console.control.know(TOKEN)
+        console.control.know(TOKEN)
 
 
-def test_a_session_is_named_by_what_its_client_calls_itself(mcp_console: ThreadConsole) -> None:
+def test_a_session_is_named_by_what_its_client_calls_itself(console: ThreadConsole) -> None:
     """Several agents that nobody launched were all the program that runs them, such as python3.11."""
-    new_era = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "new-agent", "version": "1"},
-    }
-    old_era = {"protocolVersion": "2025-11-25", "capabilities": {}}
     for name, expected in (("my-agent", "my-agent"), ("x" * 90, "x" * 64)):
-        relay = RawRelay(mcp_console.home)
-        relay.send("initialize", 1, **old_era, clientInfo={"name": name, "version": "1"})
-        assert "result" in relay.answer(1)
-        assert mcp_console.control.state()["opened"][-1]["agent"] == expected
+        relay = RawRelay(console.home)
+        assert "result" in relay.initialize(client=name)
+        assert console.control.state()["opened"][-1]["agent"] == expected
         assert relay.end() == (0, "")
-    relay = RawRelay(mcp_console.home)
-    relay.send("tools/list", 1, _meta=new_era)
+    relay = RawRelay(console.home)
+    client = {"io.modelcontextprotocol/clientInfo": {"name": "new-agent", "version": "1"}}
+    relay.send("tools/list", 1, _meta={**NEW, **client})
     relay.answer(1)
-    assert mcp_console.control.state()["opened"][-1]["agent"] == "new-agent"
+    assert console.control.state()["opened"][-1]["agent"] == "new-agent"
     assert relay.end() == (0, "")
 
 
-def test_a_given_token_that_opens_nothing_is_an_error(mcp_console: ThreadConsole) -> None:
-    """The relay does not slip into a session of its own when it was given one."""
-    before = len(mcp_console.control.state()["opened"])
-    relay = RawRelay(mcp_console.home, AILERON_TOKEN="of-an-ended-session")
+def test_why_no_session_is_there_reaches_the_client(console: ThreadConsole) -> None:
+    """A given token that opens nothing is not replaced by a session of the relay's own."""
+    before = len(console.control.state()["opened"])
+    relay = RawRelay(console.home, AILERON_TOKEN="of-an-ended-session")
     answer = relay.handshake()
     assert "Start the agent again" in answer["error"]["message"]
     assert "of-an-ended-session" not in json.dumps(answer)
     assert relay.end() == (0, "")
-    assert len(mcp_console.control.state()["opened"]) == before
+    assert len(console.control.state()["opened"]) == before
+    relay = RawRelay(console.home, AILERON_AGENT="a" * 65)
+    assert "1 to 64 characters" in relay.handshake()["error"]["message"]
+    assert relay.end() == (0, "")
 
 
-def test_a_token_file_is_read_again_when_its_token_has_been_renewed(
-    mcp_console: ThreadConsole, tmp_path: Path
-) -> None:
+def test_a_token_file_is_read_again_once_renewed(console: ThreadConsole, tmp_path: Path) -> None:
     """The launcher may write a new token; a file that is gone is an ended session."""
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
-    relay = RawRelay(mcp_console.home, AILERON_TOKEN_FILE=str(file))
+    relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
     assert "result" in relay.handshake()
     file.write_text("renewed\n")  # before the standing stream can be refused and have it read
-    mcp_console.control.know("renewed")
-    mcp_console.control.forget(TOKEN)
+    console.control.know("renewed")
+    console.control.forget(TOKEN)
     try:
         relay.send("ping", 1)
         assert relay.answer(1)["result"] == {}
         assert relay.end() == (0, "")
     finally:
-        mcp_console.control.know(TOKEN)
+        console.control.know(TOKEN)
     file.unlink()
-    relay = RawRelay(mcp_console.home, AILERON_TOKEN_FILE=str(file))
+    relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
     assert "session has ended" in relay.handshake()["error"]["message"]
     assert relay.end() == (0, "")
 
 
-def test_a_console_that_opens_no_session_says_why(mcp_console: ThreadConsole) -> None:
-    """Its own words reach the client, and the relay stays for the next try."""
-    relay = RawRelay(mcp_console.home, AILERON_AGENT="a" * 65)
-    assert "1 to 64 characters" in relay.handshake()["error"]["message"]
-    assert relay.end() == (0, "")
-
-
-def test_nobody_reading_its_answers_ends_the_relay(mcp_console: ThreadConsole) -> None:
+def test_nobody_reading_its_answers_ends_the_relay(console: ThreadConsole) -> None:
     """A closed stdout is the agent's end too; no traceback, no signal."""
-    relay = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.process.stdout.close()
     relay.send("initialize", 1, protocolVersion="2025-11-25", capabilities={}, clientInfo={})
     assert relay.outcome() == (0, "")
-
-
-def test_a_home_with_a_very_long_path_is_reached_all_the_same(tmp_path: Path) -> None:
-    """A socket's name has about a hundred bytes; homes have more."""
-    home = tmp_path / ("h" * 60) / ("o" * 60)
-    home.parent.mkdir()
-    running = ThreadConsole(home)
-    try:
-        relay = RawRelay(home, AILERON_TOKEN=TOKEN)
-        assert "result" in relay.handshake()
-        assert relay.end() == (0, "")
-    finally:
-        running.stop()
 
 
 def test_a_contained_sessions_socket_gets_no_token_and_no_check(tmp_path: Path) -> None:
@@ -323,11 +278,13 @@ def test_no_console_is_one_sentence_and_exit_69(tmp_path: Path, with_folder: boo
     assert all(a["error"]["message"] in said for a in answers.values())
 
 
-def test_requests_wait_for_a_console_that_is_about_to_come(tmp_path: Path) -> None:
-    """An agent may be started before its console."""
-    relay = RawRelay(tmp_path / "home", AILERON_TOKEN=TOKEN)
+def test_requests_wait_for_a_console_that_comes_wherever_its_home_is(tmp_path: Path) -> None:
+    """An agent may be started before its console. A socket's name has about a hundred bytes; homes have more."""
+    home = tmp_path / ("h" * 60) / ("o" * 60)
+    home.parent.mkdir()
+    relay = RawRelay(home, AILERON_TOKEN=TOKEN)
     relay.send("server/discover", 1, _meta=NEW)
-    running = ThreadConsole(tmp_path / "home")
+    running = ThreadConsole(home)
     try:
         answer = relay.answer(1)
         assert "result" in answer, answer
@@ -337,19 +294,10 @@ def test_requests_wait_for_a_console_that_is_about_to_come(tmp_path: Path) -> No
         running.stop()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"), [(["--help"], 0), (["--nonsense"], 2), (["a", "b"], 2)]
-)
-def test_it_takes_no_arguments_but_help_and_version(arguments: list[str], code: int) -> None:
-    """Usage goes where it belongs and names what there is."""
-    done = subprocess.run(
-        [*relay_command(), *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--nonsense", 2), ("a", 2)])
+def test_it_takes_no_arguments_but_help_and_version(argument: str, code: int) -> None:
+    command = [*relay_command(), argument]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20)
     assert done.returncode == code
     assert ("AILERON_TOKEN_FILE" in done.stdout) == (code == 0)
     assert ("Usage:" in done.stderr) == (code == 2)
@@ -357,14 +305,9 @@ def test_it_takes_no_arguments_but_help_and_version(arguments: list[str], code: 
 
 def test_it_imports_nothing_slow_and_of_aileron_the_check_of_a_homes_owner() -> None:
     """An agent waits for the relay: no asyncio, no HTTP client, no argument parser."""
-    program = "import sys, aileron_mcp.relay.relay; print('\\n'.join(sys.modules))"
-    loaded = subprocess.run(
-        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=20,
-    ).stdout.split()
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import aileron_mcp.relay.relay"
+    command = [sys.executable, "-I", "-c", f"{program}; print(*sys.modules)", str(ROOT)]
+    loaded = subprocess.check_output(command, text=True, timeout=20).split()
     slow = {"asyncio", "http.client", "argparse", "ssl", "hashlib", "email", "logging", "pathlib"}
     assert not slow & set(loaded)
     assert not [m for m in loaded if m.split(".")[0] in ("mcp", "typing_extensions")]

@@ -17,33 +17,15 @@ from tests.support.mcp_harness import TOKEN, RawRelay
 from tests.support.scripted_console import http_answer, scripted_console
 
 
-def test_a_console_that_goes_away_while_it_opens_a_session_is_asked_again(tmp_path: Path) -> None:
-    """The agent's first request is no error because a restart came just then."""
-    tried: list[str] = []
+def test_a_console_that_goes_away_or_is_busy_for_a_session_is_asked_again(tmp_path: Path) -> None:
+    """A restart just then is no error of the first request; a session that nobody held would end beside its agent."""
+    asked, tried, held = list[str](), threading.Semaphore(0), threading.Event()
 
     def script(line: str, _session: str, said: dict[str, Any]) -> bytes:
         if line.startswith("POST /v1/sessions "):
-            tried.append(line)
+            asked.append(line)
             opened = {"session_id": "ses-1", "token": "the-token"}
-            return b"" if len(tried) == 1 else http_answer(201, opened)
-        if line.startswith("POST /mcp"):
-            return http_answer(200, {"jsonrpc": "2.0", "id": said["id"], "result": {}})
-        return b""
-
-    with scripted_console(tmp_path / "home", script):
-        agent = RawRelay(tmp_path / "home")
-        assert agent.initialize()["result"] == {}
-        assert agent.end() == (0, "")
-    assert len(tried) == 2
-
-
-def test_a_session_that_a_busy_console_does_not_hold_is_offered_again(tmp_path: Path) -> None:
-    """Else it would end beside its agent, and what waits for a person would be nobody's."""
-    tried, held = threading.Semaphore(0), threading.Event()
-
-    def script(line: str, _session: str, said: dict[str, Any]) -> bytes:
-        if line.startswith("POST /v1/sessions "):
-            return http_answer(201, {"session_id": "ses-1", "token": "the-token"})
+            return b"" if len(asked) == 1 else http_answer(201, opened)
         if line.startswith("GET /v1/sessions/ses-1/hold "):
             if tried.acquire(blocking=False):
                 held.set()
@@ -57,11 +39,10 @@ def test_a_session_that_a_busy_console_does_not_hold_is_offered_again(tmp_path: 
         assert agent.initialize()["result"] == {}
         assert held.wait(20)
         assert agent.end() == (0, "")
+    assert len(asked) == 2
 
 
-def test_a_new_console_hears_that_the_client_is_ready_though_the_old_one_is_still_being_told(
-    tmp_path: Path,
-) -> None:
+def test_a_new_console_hears_that_the_client_is_ready_before_anything_else(tmp_path: Path) -> None:
     """Another request finds the restart first: the session it replays is a whole one."""
     sessions = iter(("old", "new"))
     heard: list[tuple[str, str]] = []
@@ -93,9 +74,8 @@ def test_a_new_console_hears_that_the_client_is_ready_though_the_old_one_is_stil
         sequence = heard.copy()
         over.set()
         assert agent.end() == (0, "")
-    assert sequence.index(("new", "notifications/initialized")) < sequence.index(
-        ("new", "tools/list")
-    )
+    ready, listing = ("new", "notifications/initialized"), ("new", "tools/list")
+    assert sequence.index(ready) < sequence.index(listing)
 
 
 def test_an_id_used_again_at_once_stays_the_new_requests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ def yes(view: Any) -> Approve:
     return Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=3)
 
 
-async def test_an_attached_console_that_a_person_confirmed_approves_what_it_was_sent(
+async def test_a_confirmed_console_approves_what_it_was_sent(
     console: Console, mailbox: Mailbox
 ) -> None:
     """It is the same port: snapshot, events, an answer. On record is its hand, with what it signed."""
@@ -223,7 +223,7 @@ async def test_only_the_process_that_attached_may_use_its_key(console: Console) 
     assert await console.post("/v1/attach/intent", {}) == "unauthorized"
 
 
-async def test_what_was_not_signed_or_shown_is_not_decided(
+async def test_what_was_not_signed_or_shown_has_no_effect(
     console: Console, mailbox: Mailbox
 ) -> None:
     """Each member of the decision is held to the intent, the stream and the call as it is."""
@@ -270,7 +270,7 @@ async def test_what_was_not_signed_or_shown_is_not_decided(
     await core.ended(newer)
 
 
-async def test_a_call_that_changed_after_it_was_sent_is_not_decided(
+async def test_a_call_that_has_changed_is_not_decided(
     console: Console, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it is now is on its way and has not been sent: the answer is about what it was."""
@@ -293,9 +293,7 @@ async def test_a_call_that_changed_after_it_was_sent_is_not_decided(
     await core.ended(newer)
 
 
-async def test_an_answer_after_anothers_is_told_whose_though_the_end_was_here_before(
-    console: Console,
-) -> None:
+async def test_an_answer_after_anothers_is_told_whose_it_was(console: Console) -> None:
     """Without the call's id, which says nothing to a person."""
     core = console.core
     await console.confirmed()
@@ -343,7 +341,7 @@ async def test_a_body_that_is_too_large_or_no_frame_decides_nothing(console: Con
     await core.ended(view)
 
 
-async def test_what_is_not_an_answer_is_refused_with_the_place_where_it_is_done(
+async def test_what_is_not_an_answer_is_refused(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its own process, so that no passphrase leaves it; and by the server, whatever a program sends."""
@@ -364,9 +362,7 @@ async def test_what_is_not_an_answer_is_refused_with_the_place_where_it_is_done(
     assert core.app.pause.paused_since is None
 
 
-async def test_a_console_confirmed_as_the_owners_does_what_it_signed_and_nothing_else(
-    console: Console,
-) -> None:
+async def test_a_console_confirmed_as_the_owners_does_what_it_signed(console: Console) -> None:
     """Pause and stop, on record with its hand; altered, signed by another key or sent again, an intent does nothing."""
     core = console.core
     await console.confirmed(as_owners=True)
@@ -540,7 +536,7 @@ async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alon
         console.port.close()
 
 
-async def test_an_unexpected_error_ends_the_console_with_a_sentence(
+async def test_an_unexpected_error_is_a_sentence(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await console.confirmed()
@@ -561,9 +557,7 @@ async def test_what_answers_one_console_is_told_to_no_other(console: Console) ->
 
 
 @pytest.mark.core(settings=Settings(console=ConsoleSettings(arm_ms=400)))
-async def test_an_answer_right_after_a_call_came_does_not_count(
-    clock: FrozenClock, console: Console
-) -> None:
+async def test_an_answer_too_soon_does_not_count(clock: FrozenClock, console: Console) -> None:
     """By the home's clock, whatever the screen says."""
     await console.confirmed()
     view = await console.core.ask()
@@ -604,9 +598,7 @@ async def test_one_console_at_a_time_asks_and_four_are_attached(review: Review) 
             each.port.close()
 
 
-async def test_the_end_of_a_pairing_is_said_on_the_screen_and_ends_nothing_else(
-    console: Console,
-) -> None:
+async def test_the_end_of_a_pairing_is_said_and_ends_nothing_else(console: Console) -> None:
     """Ended in the console; the call waits on, and a second attached console gets it."""
     core = console.core
     await console.confirmed()
@@ -623,9 +615,7 @@ async def test_the_end_of_a_pairing_is_said_on_the_screen_and_ends_nothing_else(
     assert core.views(view.approval_id)[-1].state == "pending"
 
 
-async def test_a_server_that_is_silent_decides_nothing_any_more_within_three_seconds(
-    console: Console,
-) -> None:
+async def test_a_server_that_is_silent_decides_nothing_within_3_seconds(console: Console) -> None:
     """The screen hears of it by itself, whatever the server's process does."""
     await console.confirmed()
     lost = threading.Event()
@@ -668,9 +658,7 @@ async def served_alone(home: Any, library: None, start: Any) -> AsyncIterator[Co
         yield core
 
 
-async def test_the_vaults_passphrase_confirms_a_console_where_none_is_open(
-    served_alone: Core,
-) -> None:
+async def test_the_vaults_passphrase_confirms_a_console_at_serve(served_alone: Core) -> None:
     """A wrong one does not, and a server that has a console asks nobody for it."""
     async with serving(served_alone):
         console = Console(served_alone)
@@ -692,9 +680,7 @@ async def test_the_vaults_passphrase_confirms_a_console_where_none_is_open(
         console.port.close()
 
 
-async def test_at_serve_no_program_holds_the_place_of_a_console_that_asks(
-    served_alone: Core,
-) -> None:
+async def test_at_serve_no_program_holds_the_place_of_a_console(served_alone: Core) -> None:
     """Each is confirmed by a passphrase of its own, and takes a place from then on alone."""
     consoles = [Console(served_alone) for _ in range(2 * MOST_DEVICES)]
     async with serving(served_alone):

@@ -115,7 +115,7 @@ async def test_an_account_is_bound_by_a_secret_that_no_record_holds(
     assert not [each for each in core.events if isinstance(each, AccountChanged)]
 
 
-async def test_another_secret_than_the_one_that_was_signed_binds_nothing(
+async def test_a_secret_that_was_not_signed_binds_nothing(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its commitment; nor one without its random value, with a passphrase, or of another device than the owner's."""
@@ -171,9 +171,7 @@ async def test_another_secret_than_the_one_that_was_signed_binds_nothing(
     assert await console.hears(AccountChanged)
 
 
-async def test_what_is_done_with_accounts_names_the_intent_that_was_signed(
-    console: Console,
-) -> None:
+async def test_what_is_done_with_accounts_names_the_signed_intent(console: Console) -> None:
     """Choosing, binding again, asking again, deleting, locking; and `audit verify` finds another than that."""
     core = console.core
     await bind(core, "home", "canary-of-home")
@@ -227,9 +225,7 @@ async def test_what_is_done_with_accounts_names_the_intent_that_was_signed(
         assert any(answers.problem(each) for each in bodies), of
 
 
-async def test_a_login_is_begun_and_stored_by_an_attached_console_and_ends_with_it(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_a_login_is_an_attached_consoles_and_ends_with_it(home: Path, tmp_path: Path) -> None:
     """It alone is told the address; the login's id, by which it is stored, is on no record."""
     (tmp_path / "server").mkdir()
     with authorization_server(tmp_path / "server") as server:

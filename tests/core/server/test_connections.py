@@ -95,7 +95,7 @@ async def test_more_connections_without_a_token_than_there_are_places_shut_nobod
         assert gateway.upstream.seen[-1].body == b"abc"
 
 
-async def test_a_session_that_takes_all_its_places_ends_no_connection_of_anothers(
+async def test_a_session_with_all_its_places_ends_no_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is beyond goes, of its own; a silent one of another session's stays, and a request goes on."""
@@ -121,7 +121,7 @@ async def test_a_session_that_takes_all_its_places_ends_no_connection_of_another
 
 @EACH_LOOP
 @pytest.mark.parametrize("kind", ["body", "gateway"])
-async def test_an_answer_whose_request_is_not_whole_is_the_last_on_its_connection(
+async def test_a_request_that_is_not_whole_is_the_last(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, it can be read, and what goes on to come is no reason to stay."""
@@ -178,9 +178,7 @@ async def test_a_head_without_end_ends_its_connection(monkeypatch: pytest.Monkey
             await trickled(client)
 
 
-async def test_a_sessions_slow_body_ends_its_connection_and_a_stream_through_the_gateway_lives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_sessions_slow_body_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the routes take is small and soon there; a model's request may come as it is spoken."""
     for name in ("_HEAD_SECONDS", "_BODY_SECONDS", "_SESSION_BODY_SECONDS"):
         monkeypatch.setattr(http_protocol, name, 0.3)
@@ -200,9 +198,7 @@ async def test_a_sessions_slow_body_ends_its_connection_and_a_stream_through_the
         assert gateway.upstream.seen[-1].body == b"x" * spoken
 
 
-async def test_a_body_that_stops_ends_its_connection_and_one_that_goes_on_lives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_body_that_stops_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept until it is whole has to come; what the gateway passes on at once may pause."""
     monkeypatch.setattr(http_protocol, "PROGRESS_SECONDS", 1.0, raising=False)
     async with passing() as gateway, asyncio.timeout(30):

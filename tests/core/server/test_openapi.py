@@ -78,9 +78,7 @@ def run_record(state: RunState, **more: Any) -> RunRecord:
 
 @pytest.mark.parametrize("state", list(RunState))
 @pytest.mark.parametrize("expires_at", [None, 1.0])
-def test_every_way_in_which_an_approval_may_stand_is_described(
-    state: RunState, expires_at: float | None
-) -> None:
+def test_every_state_of_an_approval_is_described(state: RunState, expires_at: float | None) -> None:
     """Half way and at its end, with everything that a run can have."""
     more: dict[str, Any] = {
         "expires_at": expires_at,

@@ -44,7 +44,7 @@ async def review(core: Core) -> AsyncIterator[Review]:
 # Pairing
 
 
-async def test_a_device_that_a_person_confirmed_by_its_words_approves_what_it_was_shown(
+async def test_a_confirmed_device_approves_what_it_was_shown(
     review: Review, mailbox: Mailbox
 ) -> None:
     """From the link to the effect; the record keeps what was signed, and is verified with the rest."""
@@ -82,7 +82,7 @@ async def test_the_console_is_named_as_the_hand_of_its_own_answers(core: Core) -
     assert [each["hand"] for each in await core.records("approval.denied")] == ["console"]
 
 
-async def test_wrong_links_are_403_and_the_kernel_is_asked_only_after_a_right_one(
+async def test_only_a_right_link_has_the_kernel_asked(
     review: Review, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
@@ -102,9 +102,7 @@ async def test_wrong_links_are_403_and_the_kernel_is_asked_only_after_a_right_on
     assert review.shown()[0].pid is None
 
 
-async def test_a_program_below_a_sessions_process_is_refused_and_uses_the_link_up(
-    review: Review,
-) -> None:
+async def test_a_sessions_program_is_refused_and_uses_the_link_up(review: Review) -> None:
     """This process opened the session of this test, so whatever connects from here is the session's."""
     core, device = review.core, review.device()
     session = replace(core.session, pid=os.getpid())
@@ -123,7 +121,7 @@ async def test_a_program_below_a_sessions_process_is_refused_and_uses_the_link_u
 
 
 @pytest.mark.parametrize("closed", [frozenset[int](), frozenset({os.getpid()})])
-async def test_a_program_that_nobody_can_see_is_refused_if_it_may_be_a_sessions(
+async def test_a_hidden_program_is_refused(
     review: Review, monkeypatch: pytest.MonkeyPatch, closed: frozenset[int]
 ) -> None:
     """It passes its connection from hand to hand, or lets nobody look; sshd does too, and is no session's."""
@@ -252,9 +250,7 @@ async def test_a_token_a_socket_and_a_page_elsewhere_get_nothing_for_any_id(revi
             assert not any(name.startswith("access-control") for name in answer.headers)
 
 
-async def test_the_page_is_the_same_for_every_id_and_may_do_nothing_but_ask_its_own_server(
-    review: Review,
-) -> None:
+async def test_the_page_is_the_same_for_every_id_and_asks_its_own_server(review: Review) -> None:
     view = await review.core.ask()
     async with httpx.AsyncClient(base_url=review.url, verify=False) as client:
         pages = [
@@ -278,9 +274,7 @@ async def test_the_page_is_the_same_for_every_id_and_may_do_nothing_but_ask_its_
 
 
 @pytest.mark.core(settings=replace(QUICK, review_origins=("https://box.example",)))
-async def test_a_proxy_that_the_person_named_passes_and_the_link_for_elsewhere_names_it(
-    review: Review,
-) -> None:
+async def test_a_proxy_that_the_person_named_passes_and_is_linked_to(review: Review) -> None:
     """Whether it names itself as Host or the console; no header says who somebody is."""
     await review.core.do(MakeLink())
     made = review.core.last(LinkMade)
@@ -300,9 +294,7 @@ async def test_a_proxy_that_the_person_named_passes_and_the_link_for_elsewhere_n
 
 
 @pytest.mark.core(settings=replace(QUICK, review_origins=("https://box.example",)))
-async def test_an_origin_and_a_shorter_rest_that_nobody_accepted_are_not_in_force(
-    protected: None, core: Core
-) -> None:
+async def test_settings_that_nobody_accepted_are_not_in_force(protected: None, core: Core) -> None:
     """With a vault: another program may have written the file, and a link would lead there."""
     await core.do(MakeLink())
     assert core.last(LinkMade).elsewhere == ""
@@ -313,7 +305,7 @@ async def test_an_origin_and_a_shorter_rest_that_nobody_accepted_are_not_in_forc
 # Answers
 
 
-async def test_lines_that_were_not_seen_ask_for_a_second_press_that_names_them(
+async def test_lines_that_were_not_seen_ask_for_a_second_press(
     review: Review, mailbox: Mailbox
 ) -> None:
     """The home counts them, by the parts that it sent; a number of the device's own decides nothing."""
@@ -347,7 +339,7 @@ async def test_lines_that_were_not_seen_ask_for_a_second_press_that_names_them(
 
 
 @pytest.mark.core(settings=Settings(console=ConsoleSettings(arm_ms=400)))
-async def test_an_answer_right_after_the_page_changed_does_not_count(
+async def test_an_answer_right_after_a_change_is_too_soon(
     clock: FrozenClock, review: Review
 ) -> None:
     """By the home's clock, whatever the device says: after the item, and after the question for a second press."""
@@ -434,9 +426,7 @@ async def test_a_held_console_is_shown_so_and_approves_nothing(review: Review) -
 # Bad input
 
 
-async def test_bad_input_is_refused_in_the_one_error_body_and_decides_nothing(
-    review: Review, mailbox: Mailbox
-) -> None:
+async def test_bad_input_is_refused_and_decides_nothing(review: Review, mailbox: Mailbox) -> None:
     core, device = review.core, await review.paired()
     view = await core.ask()
     await device.look(view.approval_id)
@@ -484,9 +474,7 @@ async def test_bad_input_is_refused_in_the_one_error_body_and_decides_nothing(
     assert writes(mailbox).count("POST send") == 0
 
 
-async def test_of_hundreds_of_changed_answers_none_has_an_effect(
-    review: Review, mailbox: Mailbox
-) -> None:
+async def test_of_400_changed_answers_none_has_an_effect(review: Review, mailbox: Mailbox) -> None:
     """Signed as requests, so that they arrive; what stands in them was changed after it was signed."""
     core, device = review.core, await review.paired()
     view = await core.ask()
@@ -513,9 +501,7 @@ async def test_of_hundreds_of_changed_answers_none_has_an_effect(
 # The list
 
 
-async def test_the_list_follows_what_waits_within_a_second_and_ends_with_the_device(
-    review: Review,
-) -> None:
+async def test_the_list_follows_what_waits_and_ends_with_the_device(review: Review) -> None:
     core, device = review.core, await review.paired()
     async with listing(device) as following:
         assert await following() == {"list": {"waiting": [], "more": 0, "paused": False}}
@@ -556,9 +542,7 @@ async def test_the_list_follows_what_waits_within_a_second_and_ends_with_the_dev
     assert [each["actor"] for each in await core.records("device.ended")] == ["person"]
 
 
-async def test_stopping_everything_ends_every_device_link_and_stream_at_once(
-    review: Review,
-) -> None:
+async def test_stopping_everything_ends_each_device_link_and_stream(review: Review) -> None:
     core, device = review.core, await review.paired()
     strange, link = await review.unconfirmed(), await review.link()
     view = await core.ask()
@@ -577,9 +561,7 @@ async def test_stopping_everything_ends_every_device_link_and_stream_at_once(
     assert (await core.ended(view)).hand == "console"
 
 
-async def test_nothing_of_a_device_that_ended_counts_or_is_shown(
-    review: Review, mailbox: Mailbox
-) -> None:
+async def test_nothing_of_a_device_that_ended_counts(review: Review, mailbox: Mailbox) -> None:
     """Not an answer that was on its way, nor a list that was being drawn."""
     core, device, viewer = review.core, await review.paired(), await review.paired()
     held, drawing, rows = threading.Event(), asyncio.Event(), review.drawing.rows
@@ -636,9 +618,7 @@ async def test_a_device_that_does_not_read_is_cut_off(
 # Afterwards
 
 
-async def test_an_answer_whose_record_was_rewritten_is_found_by_its_signature(
-    review: Review,
-) -> None:
+async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Review) -> None:
     """Also by a program that makes the chain whole again behind it: it has no device's key."""
     core, device = review.core, await review.paired()
     view = await core.ask()

@@ -112,7 +112,7 @@ async def hostile_pages() -> AsyncGenerator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-async def test_no_page_of_another_origin_frames_opens_or_asks(
+async def test_no_other_origin_frames_opens_or_asks(
     core: Core, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even one that has a link: frame, opener, forms, fetches, `null` and a name that leads here. It still works after."""
@@ -131,11 +131,7 @@ async def test_no_page_of_another_origin_frames_opens_or_asks(
     auth_check = auth.check_review
     monkeypatch.setattr(auth, "check_review", check)
     rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
-    async with (
-        hostile_pages() as port,
-        chromium(rules) as browser,
-        reviewed(core, browser),
-    ):
+    async with hostile_pages() as port, chromium(rules) as browser, reviewed(core, browser):
         console, link = core.app.address.url, await new_link(core)
         stolen = {
             "secret": link.partition("#")[2],
@@ -262,7 +258,7 @@ _TALL = {"width": 1200, "height": 1800}
 
 
 @pytest.mark.skipif(shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="no nginx")
-async def test_behind_a_proxy_the_page_pairs_and_decides_and_who_the_proxy_says_means_nothing(
+async def test_behind_a_proxy_the_page_pairs_and_decides(
     start: Start, mailbox: Mailbox, tmp_path: Path
 ) -> None:
     """The settings are those of the docs, the certificate an authority's that the browser trusts."""
@@ -327,9 +323,7 @@ async def keys_read(page: Firefox) -> None:
 
 @pytest.mark.skipif(not ALL, reason="only with AILERON_TEST_ALL: Firefox starts slowly")
 @pytest.mark.skipif(shutil.which("firefox-esr") is None, reason="no firefox-esr")
-async def test_firefox_pairs_shows_and_decides_by_the_keyboard(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_firefox_pairs_and_decides_by_the_keyboard(core: Core, mailbox: Mailbox) -> None:
     """Nobody touches a mouse: space reads on, `a` approves, `d` and a reason deny."""
     first, second = await core.ask(), await core.ask("r-1")
     async with serving_pages(core), firefox() as page:

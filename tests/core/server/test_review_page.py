@@ -110,9 +110,7 @@ async def test_what_was_not_seen_asks_for_a_second_press(review: Review, mailbox
     assert (await review.core.ended(view)).state == "completed"
 
 
-async def test_a_call_that_changes_below_its_head_says_that_unseen_lines_are_above(
-    review: Review,
-) -> None:
+async def test_a_call_that_changes_says_that_unseen_lines_are_above(review: Review) -> None:
     """It stays where the person reads; whoever reads on downwards would never see the rest."""
     view = await review.core.ask()
     page = await review.paired(f"/{view.approval_id}", viewport={"width": 1200, "height": 500})
@@ -124,9 +122,7 @@ async def test_a_call_that_changes_below_its_head_says_that_unseen_lines_are_abo
     await decides(page)
 
 
-async def test_a_reason_that_is_typed_while_the_call_changes_presses_no_key(
-    review: Review, mailbox: Mailbox
-) -> None:
+async def test_a_reason_typed_while_a_call_changes_is_one(review: Review, mailbox: Mailbox) -> None:
     """An agent can make its call change at any time; what a person types on is still the reason for a no."""
     view = await review.core.ask()
     page = await review.paired(f"/{view.approval_id}", viewport={"width": 1200, "height": 1800})
@@ -145,9 +141,7 @@ async def test_a_reason_that_is_typed_while_the_call_changes_presses_no_key(
     assert "POST send" not in writes(mailbox)
 
 
-async def test_a_call_that_is_not_on_a_narrow_screen_is_not_decided(
-    review: Review, mailbox: Mailbox
-) -> None:
+async def test_a_call_off_a_narrow_screen_is_not_decided(review: Review, mailbox: Mailbox) -> None:
     """Back in the list, with the focus on another call, the key for yes does nothing."""
     view, _ = await review.core.ask(), await review.core.ask("r-1")
     page = await review.paired(f"/{view.approval_id}", viewport={"width": 800, "height": 1800})
@@ -162,9 +156,7 @@ async def test_a_call_that_is_not_on_a_narrow_screen_is_not_decided(
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
-async def test_the_button_that_has_the_focus_is_pressed_by_enter_and_space(
-    review: Review, mailbox: Mailbox, key: str
-) -> None:
+async def test_the_focused_button_is_pressed(review: Review, mailbox: Mailbox, key: str) -> None:
     view = await review.core.ask()
     page = await review.paired(f"/{view.approval_id}", viewport={"width": 1200, "height": 1800})
     await decides(page)
@@ -174,9 +166,7 @@ async def test_the_button_that_has_the_focus_is_pressed_by_enter_and_space(
     assert writes(mailbox)[-1] == "POST send"
 
 
-async def test_a_page_that_hears_of_the_others_answer_first_says_whose_it_was(
-    review: Review, mailbox: Mailbox
-) -> None:
+async def test_a_page_says_whose_answer_came_first(review: Review, mailbox: Mailbox) -> None:
     view = await review.core.ask()
     page = await review.paired(f"/{view.approval_id}", viewport={"width": 1200, "height": 1800})
     await decides(page)
@@ -376,9 +366,7 @@ async def test_the_page_can_be_read_and_touched(review: Review, scheme: Any) -> 
         await page.evaluate("document.getElementById('title').replaceChildren()")
 
 
-async def test_a_reader_of_the_screen_is_told_what_is_fact_and_what_is_claim(
-    review: Review,
-) -> None:
+async def test_a_reader_of_the_screen_is_told_facts_and_claims(review: Review) -> None:
     """Headings, terms and their values are in the accessibility tree, the agent's words named as such."""
     await review.core.ask()
     review.drawing.other = fixtures(review.core.app.clock.now())[0]

@@ -182,7 +182,7 @@ LINES: list[tuple[Session, Containment, str]] = [
 
 
 @pytest.mark.parametrize(("session", "containment", "line"), LINES)
-def test_one_line_says_what_contains_it(
+def test_a_line_says_what_contains_it(
     session: Session, containment: Containment, line: str
 ) -> None:
     """What was seen counts over what its launcher reported."""

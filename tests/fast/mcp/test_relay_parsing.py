@@ -64,9 +64,7 @@ def test_a_line_of_exactly_the_limit_is_whole() -> None:
     st.sampled_from([b"\n", b"\r\n"]),
     st.lists(st.integers(0, 30)),
 )
-def test_events_are_the_same_however_the_socket_cuts_them(
-    texts: list[str], end: bytes, sizes: list[int]
-) -> None:
+def test_events_are_the_same_however_cut(texts: list[str], end: bytes, sizes: list[int]) -> None:
     """Both line ends, comments and other fields in between; every event once, in order."""
     data = b"".join(
         b": ping" + end + b"event: message" + end + b"data: " + t.encode() + end + end

@@ -12,9 +12,7 @@ SESSIONS = st.sampled_from("abcde")
 
 
 @given(st.lists(st.tuples(SESSIONS, st.integers(1, 60)), max_size=60), st.integers(1, 12))
-def test_whatever_others_hold_a_session_has_its_equal_part(
-    asked: list[tuple[str, int]], wanted: int
-) -> None:
+def test_a_session_has_its_equal_part_always(asked: list[tuple[str, int]], wanted: int) -> None:
     """With five others that take all they get, a sixth has a sixth of it."""
     shares = Shares(72)
     for session, amount in asked:
@@ -55,7 +53,7 @@ class Connection:
 
 
 @pytest.mark.parametrize("is_idle", [True, False])
-def test_the_session_with_most_connections_pays_whoever_came_last(
+def test_the_session_with_most_connections_pays(
     is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where it uses all of them: the newest one, of another session, was closed in their place."""

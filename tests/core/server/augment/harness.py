@@ -7,31 +7,43 @@ async with augmenting(model) as made:
 import asyncio
 import contextlib
 import importlib
+import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 # The SDK looks at it where a thread of the console imports it, and fails on one that is half imported.
 import httpx  # noqa: F401
 import pytest
 
 from aileron_core.app import AppOptions
-from aileron_core.clock import Clock
+from aileron_core.server.augment.room import AugmentRoom
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
 from tests.core.server.augment.scripted_model import ScriptedModel
-from tests.core.server.gateway.harness import Answering, Gateway, Upstream, listening_console
+from tests.core.server.gateway.harness import (
+    Answering,
+    Client,
+    Gateway,
+    Upstream,
+    listening_console,
+)
 from tests.support.core_harness import PATIENCE, open_session
 from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
 
-WIRES = ("messages", "chat", "responses")
-EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
+PATHS = {
+    "messages": b"/v1/messages",
+    "chat": b"/v1/chat/completions",
+    "responses": b"/v1/responses",
+}
+EACH_WIRE = pytest.mark.parametrize("wire", PATHS)
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 WIRE_AND_STREAM = pytest.mark.parametrize(
     ("wire", "stream"),
     [("messages", False), ("messages", True), ("chat", True), ("responses", False)],
 )
+MESSAGES = [{"role": "user", "content": "send it"}]
 """For what no format does in a way of its own: each format, whole and streamed."""
 KEY = "sk-of-the-agent"
 LAUNCHED = {"agent": "script", "opened_by": "launch", "augment": True}
@@ -41,6 +53,11 @@ LAUNCHED = {"agent": "script", "opened_by": "launch", "augment": True}
 def sdk(name: str) -> Any:
     """Return the official SDK `anthropic` or `openai`: seconds to import, so only where it is used."""
     return importlib.import_module(name)
+
+
+def model_request(wire: str = "messages", **more: Any) -> bytes:
+    history = {"input": MESSAGES} if wire == "responses" else {"messages": MESSAGES}
+    return json.dumps({"model": "m", "max_tokens": 9, "stream": True, **history, **more}).encode()
 
 
 class StreamedError(Exception):
@@ -87,34 +104,28 @@ class Agent:
             else {"type": "function_call_output", "call_id": id_, "output": text}
             for id_, _ in reply.calls
         ]
-        self.history += (
-            [{"role": "user", "content": results}] if self.wire == "messages" else results
-        )
+        together = [{"role": "user", "content": results}]
+        self.history += together if self.wire == "messages" else results
         return await self.again()
 
     async def again(self) -> Reply:
-        reply = await {
-            "messages": self._messages,
-            "chat": self._chat,
-            "responses": self._responses,
-        }[self.wire]()
+        reply = await getattr(self, f"_{self.wire}")()
         self.history += reply.items
         return reply
 
     def _asked(self, history: str, **more: Any) -> dict[str, Any]:
         """Return a request, with the agent's own tools as its format has them."""
         schema: Any = {"type": "object", "properties": {}}
-        shapes: dict[str, Callable[[str], Any]] = {
-            "messages": lambda name: {"name": name, "description": "own", "input_schema": schema},
-            "chat": lambda name: {
-                "type": "function",
-                "function": {"name": name, "description": "own", "parameters": schema},
-            },
-            "responses": lambda name: {
-                "type": "function", "name": name, "parameters": schema, "strict": False,
-            },
-        }  # fmt: skip
-        tools = [shapes[self.wire](name) for name in self.tools]
+        tools: list[Any] = []
+        for name in self.tools:
+            function = {"name": name, "parameters": schema}
+            tools.append(
+                {"name": name, "description": "own", "input_schema": schema}
+                if self.wire == "messages"
+                else {"type": "function", "function": {**function, "description": "own"}}
+                if self.wire == "chat"
+                else {"type": "function", "strict": False, **function}
+            )
         own = {"tools": tools} if tools else {}
         return {"model": "m", history: self.history, **more, **own, **self.more}
 
@@ -225,9 +236,28 @@ class Augmented(Gateway):
         agents.run = held
         return begun, may_end
 
+    @property
+    def room(self) -> AugmentRoom:
+        return cast("AugmentRoom", self.handler.augment_room)
+
     def limit(self, **limits: Any) -> None:
-        room: Any = self.handler.augment_room
-        room.limits = replace(room.limits, **limits)
+        self.room.limits = replace(self.room.limits, **limits)
+
+    async def sent(self, wire: str = "messages", *lines: bytes, **more: Any) -> Client:
+        """Return a client that has sent a request, see `model_request`."""
+        client = await self.client()
+        await client.send(b"POST", PATHS[wire], *lines, body=model_request(wire, **more))
+        return client
+
+    async def asked(
+        self, wire: str = "messages", *lines: bytes, **more: Any
+    ) -> tuple[bytes, bytes]:
+        """Return the answer to such a request, over a connection of its own."""
+        return await (await self.sent(wire, *lines, **more)).answer()
+
+    async def all_over(self) -> None:
+        """Wait until no request is open any more."""
+        await self.until(lambda: not self.handler._open)
 
     async def waiting(self) -> Any:
         """Return the view of the one call that waits for a person, once it can be decided."""
@@ -271,9 +301,8 @@ def _furnish(home: Path) -> None:
     installed = install_connectors(home)
     (home / "actions").mkdir(mode=0o700, exist_ok=True)
     for name, gated in (("read-inbox", False), ("send-draft", True)):
-        (home / "actions" / f"{name}.md").write_text(
-            echoing_action(installed, name, gated=gated), "utf-8"
-        )
+        text = echoing_action(installed, name, gated=gated)
+        (home / "actions" / f"{name}.md").write_text(text, "utf-8")
 
 
 @contextlib.asynccontextmanager
@@ -283,15 +312,9 @@ async def augmenting(
     hold_seconds: float = PATIENCE,
     furnish: Callable[[Path], None] = _furnish,
     augment: bool = True,
-    home: Path | None = None,
-    clock: Clock | None = None,
     **options: Any,
 ) -> AsyncGenerator[Augmented, None]:
-    """Run a gateway over *model*, with `read_inbox` (not gated) and `send_draft` (gated).
-
-    Args:
-        home: a home from an earlier run, taken as it is.
-    """
+    """Run a gateway over *model*, with `read_inbox` (not gated) and `send_draft` (gated)."""
     for name in ("anthropic", "openai"):
         sdk(name)  # now, not while something waits
     async with Upstream(model).listening() as upstream:
@@ -300,7 +323,5 @@ async def augmenting(
         settings = Settings(gateway=gateway, hold_seconds=hold_seconds)
         made = AppOptions(settings=settings, accept_installed=True, **options)
         terms = LAUNCHED | {"augment": augment}
-        async with listening_console(
-            made, home=home, furnish=furnish, clock=clock, **terms
-        ) as members:
+        async with listening_console(made, furnish=furnish, **terms) as members:
             yield Augmented(model=model, upstream=upstream, **members)

@@ -131,7 +131,7 @@ async def test_each_request_begins_with_the_one_before(wire: str, stream: bool) 
 @pytest.mark.parametrize(
     ("store", "encrypted", "kept"), [(False, "", 0), (False, "sealed", 1), (True, "", 1)]
 )
-async def test_reasoning_goes_back_where_the_provider_stored_or_encrypted_it(
+async def test_reasoning_goes_back_if_it_can(
     stream: bool, store: bool, encrypted: str, kept: int
 ) -> None:
     """OpenAI refuses an item of which it knows nothing but the id."""

@@ -7,7 +7,14 @@ from typing import Any, cast
 import httpx2
 import pytest
 
-from tests.core.server.augment.harness import EACH_WIRE, STREAMED, augmenting, sdk
+from tests.core.server.augment.harness import (
+    EACH_WIRE,
+    PATHS,
+    STREAMED,
+    augmenting,
+    model_request,
+    sdk,
+)
 from tests.core.server.augment.scripted_model import (
     STREAM_HEAD,
     BrokenOff,
@@ -19,7 +26,6 @@ from tests.core.server.augment.scripted_model import (
     events_of,
     path_of,
 )
-from tests.core.server.augment.test_ends import PATHS, model_request
 from tests.core.server.gateway.harness import (
     PATIENCE,
     Seen,
@@ -126,7 +132,7 @@ async def test_a_stream_that_breaks_off_breaks_for_an_agent_of_http_1_0_too(wire
     ],
     ids=["broken whole", "broken stream", "refused"],
 )
-async def test_after_an_answer_that_breaks_off_or_is_refused_what_ran_is_not_run_again(
+async def test_what_ran_before_a_bad_answer_is_not_run_again(
     wire: str, stream: bool, then: BrokenOff | Refusal
 ) -> None:
     """SDKs repeat a whole one by themselves; a stream breaks, and its agent asks again."""

@@ -11,9 +11,11 @@ from aileron_core.console_port.intents import EndSession, SetPause, StopEverythi
 from tests.core.server.augment.harness import (
     EACH_WIRE,
     LAUNCHED,
+    PATHS,
     WIRE_AND_STREAM,
     StreamedError,
     augmenting,
+    model_request,
     sdk,
 )
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
@@ -21,21 +23,9 @@ from tests.core.server.gateway.harness import Client, read_chunk, read_head
 from tests.core.server.gateway.test_model_keys import keyed
 from tests.support.core_harness import records
 
-MESSAGES = [{"role": "user", "content": "send it"}]
-PATHS = {
-    "messages": b"/v1/messages",
-    "chat": b"/v1/chat/completions",
-    "responses": b"/v1/responses",
-}
-
 
 def errors() -> tuple[type[Exception], ...]:
     return (sdk("anthropic").APIError, sdk("openai").APIError, StreamedError)
-
-
-def model_request(wire: str = "messages", **more: Any) -> bytes:
-    history = {"input": MESSAGES} if wire == "responses" else {"messages": MESSAGES}
-    return json.dumps({"model": "m", "max_tokens": 9, "stream": True, **history, **more}).encode()
 
 
 async def until_chunk(agent: Client, *, begins: bytes) -> None:
@@ -46,9 +36,7 @@ async def until_chunk(agent: Client, *, begins: bytes) -> None:
 
 @EACH_WIRE
 @pytest.mark.parametrize("paused", [False, True])
-async def test_a_stream_is_kept_alive_in_the_providers_own_way_while_a_person_thinks(
-    wire: str, paused: bool
-) -> None:
+async def test_a_stream_is_kept_alive_while_a_person_thinks(wire: str, paused: bool) -> None:
     """By pings and comments, also where all calls are held; no SDK shows them to its agent."""
     call = Call("read_inbox" if paused else "send_draft", {"text": "x"})
     model = ScriptedModel([call], [Text("Done.")])
@@ -195,7 +183,7 @@ async def test_the_end_of_a_session_cuts_its_answer(wire: str, stop: bool) -> No
         agent = await made.client()
         await agent.send(b"POST", PATHS[wire], body=model_request(wire, stream=stop))
         await made.waiting()
-        session_id = made.session.session.session_id
+        session_id = made.session_id
         intent = StopEverything() if stop else EndSession(session_id=session_id)
         await made.app.console.carry_out(intent)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
@@ -222,7 +210,7 @@ async def test_a_call_that_was_held_too_long_in_a_pause_is_refused_to_the_model(
 
 @WIRE_AND_STREAM
 @pytest.mark.parametrize("required", [False, True], ids=["key", "required"])
-async def test_where_the_vault_is_locked_in_the_middle_the_model_is_not_asked_again(
+async def test_a_vault_locked_midway_stops_the_model(
     wire: str, stream: bool, required: bool, tmp_path: Path
 ) -> None:
     """Said in the provider's shape; after the unlocking, an equal request goes on from there."""

@@ -7,9 +7,10 @@ from typing import Any
 from aileron_core.console_port.intents import EndSession
 from aileron_core.models.sse import EventSplitter
 from aileron_core.sessions import session_table
-from tests.core.server.augment.harness import Augmented, augmenting
+from tests.core.server.augment.harness import PATHS, Augmented, augmenting, model_request
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.augment.test_ends import PATHS, model_request, read_head, until_chunk
+from tests.core.server.augment.test_ends import until_chunk
+from tests.core.server.gateway.harness import read_head
 
 WORD = b"0123456789abcdef" * 2
 ASKS = b"Aileron-Calls: %b\r\nConnection: keep-alive, aileron-calls" % WORD
@@ -90,7 +91,7 @@ async def test_a_call_that_comes_to_wait_after_its_session_has_ended_is_withdraw
         agent = await held_client(made, ASKS)
         await made.waiting()
         agent.hang_up()
-        await made.app.console.carry_out(EndSession(session_id=made.session.session.session_id))
+        await made.app.console.carry_out(EndSession(session_id=made.session_id))
         may_end.set()
         await made.until(lambda: pending_count(made) == 0)
         assert await made.runs() == [("send-draft", "withdrawn")]

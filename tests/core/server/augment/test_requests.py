@@ -47,7 +47,7 @@ async def test_names_that_meet_are_told_apart_both_ways(wire: str, stream: bool)
         assert await made.runs() == [("read-inbox", "completed")]
         (record,) = await records(made.app, "session.tools_renamed")
         assert (record["tools"], record["count"]) == (["aileron_x"], 1)
-        assert record["session"] == made.session.session.session_id
+        assert record["session"] == made.session_id
 
 
 @EACH_WIRE
@@ -93,9 +93,7 @@ async def test_what_an_agent_sets_stays_as_it_was(wire: str) -> None:
         (b"/v1/messages/count_tokens", {}, ""),
     ],
 )
-async def test_what_is_not_augmented_passes_as_it_is_and_that_is_said_once(
-    path: bytes, more: dict[str, Any], reason: str
-) -> None:
+async def test_what_is_not_augmented_passes(path: bytes, more: dict[str, Any], reason: str) -> None:
     """Byte for byte, with blanks that our own writer would not write."""
 
     async def fine(seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:

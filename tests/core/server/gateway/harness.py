@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from aileron_core.app import App, AppOptions
-from aileron_core.clock import Clock
 from aileron_core.console_port.view_models import TrafficView
 from aileron_core.home.layout import Home
 from aileron_core.server.agent_api import AgentApi
@@ -169,26 +168,21 @@ class Upstream:
             writer.close()
 
 
+@dataclass
 class Client:
     """A connection to the gateway, on which a test writes what it likes."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: bytes, token: bytes
-    ) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.host = host
-        self.token = token
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    host: bytes
+    token: bytes
 
     async def send(
         self, method: bytes, target: bytes, *lines: bytes, body: bytes | None = None
     ) -> None:
         """Send a request below the session's prefix; *lines* are header lines as they stand."""
-        head = [
-            b"%b /gw/%b%b HTTP/1.1" % (method, self.token, target),
-            b"Host: " + self.host,
-            *lines,
-        ]
+        first = b"%b /gw/%b%b HTTP/1.1" % (method, self.token, target)
+        head = [first, b"Host: " + self.host, *lines]
         if body is not None:
             head.append(b"Content-Length: %d" % len(body))
         self.writer.write(b"\r\n".join(head) + b"\r\n\r\n" + (body or b""))
@@ -234,13 +228,21 @@ class Gateway:
         """Send a request over a connection of its own, and return its answer."""
         return await (await self.client()).ask(b"POST", target, *lines, body=body)
 
+    async def get(self, target: bytes = b"/v1/models", *lines: bytes) -> tuple[bytes, bytes]:
+        """Send a request over a connection of its own, and return its answer."""
+        return await (await self.client()).ask(b"GET", target, *lines)
+
+    @property
+    def session_id(self) -> str:
+        return self.session.session.session_id
+
     @property
     def handler(self) -> GatewayApp:
         return self.server._server.config.loaded_app._app.state.gateway
 
     @property
     def traffic(self) -> TrafficView:
-        found = self.app.traffic.view(self.session.session.session_id)
+        found = self.app.traffic.view(self.session_id)
         assert found is not None
         return found
 
@@ -248,7 +250,7 @@ class Gateway:
         """Return the session's numbers once they are *ready*; every turn of the loop looks again."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                found = self.app.traffic.view(self.session.session.session_id)
+                found = self.app.traffic.view(self.session_id)
                 if found is not None and ready(found):
                     return found
                 await asyncio.sleep(0)
@@ -278,28 +280,19 @@ def narrow(gateway: Gateway) -> None:
 async def listening_console(
     options: AppOptions,
     *,
-    home: Path | None = None,
     furnish: Callable[[Path], object] = lambda _: None,
-    clock: Clock | None = None,
     dialer: Callable[[App], Dialer] | None = None,
     **terms: Any,
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Run a console on a port and open a session on *terms*; yields the members of a `Gateway`.
 
-    Args:
-        options: of the console.
-        home: a home from an earlier run, taken as it is; else a new one is made.
-        furnish: puts something into a new home.
-        clock: another one than the system's.
-        dialer: another one than the gateway's own.
-        terms: of the session.
+    *furnish* puts something into its new home.
     """
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        if home is None:
-            home = Path(folder) / "home"
-            home.mkdir(mode=0o700)
-            furnish(home)
-        async with App.open(Home(home), options, clock) as app:
+        home = Path(folder) / "home"
+        home.mkdir(mode=0o700)
+        furnish(home)
+        async with App.open(Home(home), options) as app:
             tcp = bind_tcp("127.0.0.1", 0)
             port: int = tcp.getsockname()[1]
             app.address.listen_on(port)
@@ -329,15 +322,13 @@ async def passing(
     tracer: Tracer = NO_TRACER,
     inspect: bool = False,
 ) -> AsyncGenerator[Gateway, None]:
-    """Run a gateway over an upstream of the test's own.
+    """Run a gateway over an upstream of the test's own, unless *settings* lead elsewhere.
 
     Args:
         answering: what the upstream does.
-        settings: other ones than those that lead to it.
         dialer: another one than the gateway's own.
         base: path of the upstream's base URL.
         serving: what the upstream does with a connection before it reads requests.
-        inspect: whether answers are inspected.
     """
     async with Upstream(answering, serving).listening() as upstream:
         url = f"http://127.0.0.1:{upstream.port}{base}"

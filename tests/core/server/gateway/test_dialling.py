@@ -82,7 +82,7 @@ async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> 
         assert f"models.example resolves to {address}" in message
 
 
-async def test_a_name_that_does_not_resolve_delays_requests_to_no_other(
+async def test_a_name_that_does_not_resolve_delays_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However many requests wait for it: the threads that resolve names are for all sessions."""
@@ -116,9 +116,7 @@ async def test_a_name_that_does_not_resolve_delays_requests_to_no_other(
 
 
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), ("127.0.0.9", "::1", "127.0.0.1")])
-async def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_used(
-    addresses: tuple[str, ...],
-) -> None:
+async def test_a_name_in_config_may_lead_to_this_machine(addresses: tuple[str, ...]) -> None:
     """Resolved once, checked, and connected to, after others that are dead; Host says the name."""
     async with Upstream().listening() as upstream:
         settings = GatewaySettings(openai=f"http://models.example:{upstream.port}/v")
@@ -152,7 +150,7 @@ async def test_the_console_is_nobodys_upstream() -> None:
         ("http://nowhere.example", "cannot be resolved"),
     ],
 )
-async def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_providers_shape(
+async def test_an_upstream_that_cannot_be_reached_is_named_in_an_error(
     url: str, words: str
 ) -> None:
     async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -295,7 +293,7 @@ async def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
 
 
 @pytest.mark.parametrize("names", [("HTTPS_PROXY", "NO_PROXY"), ("https_proxy", "no_proxy")])
-def test_the_proxy_is_that_of_the_consoles_own_environment(
+def test_the_proxy_is_the_environments(
     monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
 ) -> None:
     """And one that cannot be used is said, not passed by."""

@@ -228,7 +228,7 @@ async def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms() -> 
             await client.send(b"POST", b"/v1/responses", body=b"{}")
             await asked.wait()
         else:
-            numbers = gateway.app.traffic.view(gateway.session.session.session_id)
+            numbers = gateway.app.traffic.view(gateway.session_id)
             before = numbers.bytes_up if numbers else 0
             await client.send(b"POST", b"/v1/responses", b"Content-Length: 1000")
             client.writer.write(b"begun")
@@ -363,7 +363,7 @@ async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
             await client.send(b"POST", b"/v1/messages", body=b"{}")
             await read_head(client.reader)
             assert await read_chunk(client.reader) == b"hi"
-        await gateway.app.session_service.end(gateway.session.session.session_id, "a test")
+        await gateway.app.session_service.end(gateway.session_id, "a test")
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await mine.reader.readexactly(1)
         await gateway.upstream.lost.get()

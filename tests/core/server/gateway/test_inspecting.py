@@ -91,7 +91,7 @@ async def inspecting(
 
 
 def seen_of(gateway: Gateway) -> ToolCallsView:
-    found = gateway.app.tool_calls.view(gateway.session.session.session_id)
+    found = gateway.app.tool_calls.view(gateway.session_id)
     assert found is not None
     return found
 
@@ -159,7 +159,7 @@ async def test_a_stream_split_anywhere_is_the_same_and_read_the_same() -> None:
         b'event: content_block_stop\ndata: {"type": "content_block_stop", "index": 9}\n\n',
     ],
 )
-async def test_what_is_not_of_the_format_passes_unchanged_and_is_counted_as_not_read(
+async def test_what_is_not_of_the_format_passes(
     body: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("DEBUG"):
@@ -183,13 +183,13 @@ async def test_a_call_of_a_tool_that_was_switched_off_marks_the_session() -> Non
         ((tool, at),) = [(each.tool, each.at) for each in seen.went_around]
         assert tool == "Bash"
         assert before <= at <= gateway.app.clock.now()
-        own = gateway.session.session.session_id
+        own = gateway.session_id
         (view,) = [each for each in gateway.app.publisher.sessions() if each.session_id == own]
         assert view.went_around == seen.went_around
         await gateway.app.tool_calls.sweep()
         (mark,) = await records(gateway.app, "session.went_around")
-        assert (mark["session"], mark["tool"]) == (gateway.session.session.session_id, "Bash")
-        await gateway.app.session_service.end(gateway.session.session.session_id, "a test")
+        assert (mark["session"], mark["tool"]) == (gateway.session_id, "Bash")
+        await gateway.app.session_service.end(gateway.session_id, "a test")
         await gateway.app.tool_calls.sweep()
         (counted,) = await records(gateway.app, "session.calls_counted")
         assert counted["calls"] == dict(counts)
@@ -302,7 +302,7 @@ async def test_a_reader_that_is_slow_delays_nothing(go_on: threading.Event) -> N
         await until_seen(gateway, by_name=(("Bash", 3),))
 
 
-async def test_what_waits_to_be_read_is_bounded(
+async def test_what_is_unread_is_bounded(
     go_on: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond that an answer is given up, and counted; the next one is read again, and another session's always."""

@@ -108,7 +108,7 @@ async def keyed(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_the_key_replaces_the_placeholder_in_its_header_and_nothing_else_changes(
+async def test_the_key_replaces_the_placeholder_in_its_header(
     provider: str, tmp_path: Path
 ) -> None:
     """The placeholder in a body, a query or another header is forwarded as it is."""
@@ -211,9 +211,7 @@ async def test_only_a_sessions_own_placeholder_and_its_own_providers_count(tmp_p
         assert KEY not in made.upstream.raw
 
 
-async def test_a_locked_vault_is_said_in_the_providers_shape_and_unlocking_ends_it(
-    tmp_path: Path,
-) -> None:
+async def test_a_locked_vault_is_said_in_the_providers_shape(tmp_path: Path) -> None:
     """503, which agents try again; nothing reaches the upstream, and the console knows who waits."""
     async with keyed(tmp_path) as made:
         await made.gateway.app.vault_service.lock()
@@ -268,9 +266,7 @@ async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
-async def test_a_key_that_comes_back_is_overwritten_however_it_is_cut(
-    framing: str, tmp_path: Path
-) -> None:
+async def test_a_key_that_comes_back_is_masked_however_cut(framing: str, tmp_path: Path) -> None:
     """In headers, trailers and the body: as it is and in base64; the lengths stay."""
     encoded = base64.b64encode(KEY)
     text = b"data: " + KEY + b" sk-ca " + encoded + b" sk-canary\n\nsk-c"
@@ -324,9 +320,7 @@ async def test_an_event_is_passed_on_before_the_next_one_comes(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("where", [b"Content-Encoding: gzip", b"Transfer-Encoding: gzip, chunked"])
-async def test_an_answer_that_is_compressed_all_the_same_is_not_passed_on(
-    where: bytes, tmp_path: Path
-) -> None:
+async def test_an_answer_that_is_compressed_is_not_passed_on(where: bytes, tmp_path: Path) -> None:
     """Nobody could search it."""
     body = gzip.compress(KEY)
     rest = b"Content-Length: %d\r\n\r\n%b"

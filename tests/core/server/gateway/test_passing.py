@@ -167,7 +167,7 @@ async def test_a_model_request_is_traced_without_its_path_or_contents() -> None:
             b"POST", b"/v1/canary?q=canary", header, b"X-Canary: canary", body=b"canary"
         )
         assert header in gateway.upstream.seen[0].lines
-        session = gateway.session.session.session_id
+        session = gateway.session_id
     span = traced.named("aileron.gateway_request")
     assert is_child_of_the_agent(span)
     assert span.attributes == {"aileron.session": session, "http.response.status_code": 200}

@@ -35,9 +35,7 @@ async def passed(gateway: Gateway) -> list[list[Any]]:
     return [body["requests"] for body in await records(gateway.app, "gateway.passed")]
 
 
-async def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_no_byte_of_ours_goes_up_nor_is_theirs_kept(caplog: pytest.LogCaptureFixture) -> None:
     """Searched in all that the upstream heard, in the home, and in the log."""
     with caplog.at_level("DEBUG"):
         async with passing(echo_body) as gateway:
@@ -120,7 +118,7 @@ async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.Mo
         monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
         await client.ask(b"GET", b"/v1/models")
         await gateway.until_traffic(lambda view: not view.in_flight)
-        session_id = gateway.session.session.session_id
+        session_id = gateway.session_id
         await gateway.app.session_service.end(session_id, "a test")
         await gateway.app.traffic.sweep()
         assert [len(batch) for batch in await passed(gateway)] == [5, 1, 1]
@@ -217,7 +215,7 @@ async def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> Non
 
 
 @pytest.mark.parametrize("planted", [False, True])
-async def test_a_gateway_token_planted_in_the_database_opens_nothing_in_the_next_life(
+async def test_a_gateway_token_planted_in_a_row_opens_nothing(
     tmp_path: Path, planted: bool
 ) -> None:
     """A row is no authority; its session's record vouches for the token's hash."""

@@ -179,7 +179,7 @@ async def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends
         elif who == "upstream":
             client.writer.write(b"x")
         else:
-            session = gateway.session.session.session_id
+            session = gateway.session_id
             await gateway.app.session_service.end(session, "a test")
         async with asyncio.timeout(PATIENCE):
             await gateway.upstream.lost.get()
