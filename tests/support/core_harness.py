@@ -420,7 +420,6 @@ class Core:
         return [action.name for action in self.app.library.ready()]
 
     def live(self, view: ApprovalView) -> LiveRun:
-        """Return what the core holds of the run in memory."""
         found = self.app.registry.by_approval(view.approval_id)
         assert found is not None
         return found
@@ -430,7 +429,6 @@ class Core:
         await self.app.console.carry_out(intent)
 
     async def approvals(self) -> tuple[ApprovalView, ...]:
-        """Return the calls that a console that starts now would be given."""
         return (await self.app.console.snapshot()).approvals
 
     async def opened(self, run_id: str) -> CallView:

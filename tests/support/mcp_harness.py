@@ -68,7 +68,6 @@ def _action(
 
 
 def _install_actions(home: Path) -> InstalledConnectors:
-    """Put three actions and their modules into *home*."""
     installed = install_connectors(home)
     stalling = ConnectorStore(home).install_bytes(
         bytes(wasmtime.wat2wasm(_STALLING)), _MANIFEST.encode()
@@ -484,7 +483,6 @@ NEW = {
 
 
 def be_console() -> None:
-    """Be the process of a `ProcessConsole`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("home", type=Path)
     parser.add_argument("hold_seconds", type=float)

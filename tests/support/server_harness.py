@@ -65,7 +65,6 @@ class Answer:
 
 
 def closed(schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *schemas* without room for a member that they do not name."""
     return {
         name: {**schema, "additionalProperties": False} if "properties" in schema else schema
         for name, schema in schemas.items()

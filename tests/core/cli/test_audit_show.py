@@ -77,7 +77,6 @@ async def test_a_call_is_shown_whole_or_as_deleted(
 async def test_it_shows_what_contained_a_calls_session_and_its_records(
     core: Core, home: Path
 ) -> None:
-    """One line that a person understands; also of a session that has ended since."""
     line = "Not contained: it connected by itself; it can do whatever your account can."
     run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
     assert f"┃ {line}" in await printed_of(home, run)

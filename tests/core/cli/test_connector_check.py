@@ -33,7 +33,6 @@ def test_the_example_passes_and_its_identity_is_shown() -> None:
 
 
 def test_everything_wrong_with_a_connector_is_reported_at_once(tmp_path: Path) -> None:
-    """Manifest and module, each with file, line and key; one never hides the other."""
     (tmp_path / "manifest.toml").write_text(
         '[connector]\nname = "nowhere"\nversion = "v1"\ncolour = "red"\n', encoding="utf-8"
     )
@@ -71,7 +70,6 @@ def test_what_manifest_and_module_say_differently_is_a_warning(tmp_path: Path) -
 
 
 def test_a_manifest_alone_can_be_checked_and_a_missing_path_is_a_sentence(tmp_path: Path) -> None:
-    """Before there is a module, and when there is nothing."""
     assert connector("check", str(EXAMPLE / "manifest.toml")).returncode == 0
     nothing = connector("check", str(tmp_path / "none"))
     assert nothing.returncode == 1
@@ -81,7 +79,6 @@ def test_a_manifest_alone_can_be_checked_and_a_missing_path_is_a_sentence(tmp_pa
 
 
 def test_an_op_is_run_against_a_route(mailbox: Any) -> None:
-    """Without console, installation or record; numbers as they came."""
     route = f"{HOST}=127.0.0.1:{mailbox.port}"
     done = connector("run", str(EXAMPLE), "list_drafts", "--route", route, "--json")
     found = report(done)

@@ -23,7 +23,6 @@ OURS = "aileron_core.somewhere"
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[LogFile]:
-    """A log of its own that nothing else writes to."""
     handler = LogFile(tmp_path / "aileron.log", max_bytes=1_000_000, keep=3)
     yield handler
     handler.close()
@@ -32,7 +31,6 @@ def log(tmp_path: Path) -> Iterator[LogFile]:
 def tell(
     log: LogFile, *args: Any, name: str = OURS, level: int = logging.INFO, **more: Any
 ) -> None:
-    """Write one line, as `logging` would."""
     message, *rest = args
     record = logging.LogRecord(name, level, "/src/module.py", 7, message, tuple(rest), None)
     for key, value in more.items():
@@ -45,7 +43,6 @@ def log_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_line_says_when_what_and_where_to_look_further(log: LogFile, tmp_path: Path) -> None:
-    """One JSON object: time, level, source, message, and the names of what it is about."""
     tell(log, "recorded", event="run.completed", seq=12, run="run-x", session=None, action="send")
     (line,) = log_lines(tmp_path / "aileron.log")
     assert line.pop("at").endswith("Z")
@@ -92,7 +89,6 @@ def test_no_text_ends_its_line_or_reaches_a_terminal(log: LogFile, tmp_path: Pat
 
 
 def test_the_file_is_the_owners_alone_and_is_set_aside_when_it_grows(tmp_path: Path) -> None:
-    """0600, also one that lay open; at most so many older ones."""
     path = tmp_path / "aileron.log"
     path.write_text("")
     path.chmod(0o644)
@@ -109,7 +105,6 @@ def test_the_file_is_the_owners_alone_and_is_set_aside_when_it_grows(tmp_path: P
 
 
 def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
-    """What another program put there is not written through."""
     (tmp_path / "aileron.log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):
         LogFile(tmp_path / "aileron.log", max_bytes=1000, keep=2)
@@ -165,7 +160,6 @@ logging.getLogger("aileron_core.x").warning("%d", "not a number")
 
 @pytest.mark.parametrize("level", ["debug", "info", "error"])
 def test_what_goes_wrong_in_the_process_is_in_the_log_alone(tmp_path: Path, level: str) -> None:
-    """Threads, warnings, destructors and our own mistakes in a log line; by their type alone."""
     home = tmp_path / "home"
     done = subprocess.run(
         [sys.executable, "-I", "-c", CHILD, str(home), level],
@@ -191,7 +185,6 @@ def read_log(home: Path, capsys: pytest.CaptureFixture[str], count: int = 50, **
 
 @pytest.fixture
 def set_aside(tmp_path: Path) -> Path:
-    """A home whose log was set aside twice."""
     home = Home(tmp_path / "home")
     home.prepare()
     log = LogFile(log_path(home), max_bytes=1000, keep=2)
@@ -214,7 +207,6 @@ def test_the_newest_lines_are_read_over_all_files(
 def test_lines_of_another_program_are_marked(
     set_aside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Marked and escaped; none of them is obeyed, hidden or taken for ours."""
     with log_path(Home(set_aside)).open("ab") as file:
         file.write(b'\x1b[2J\x07\xff not JSON\n[1]\n{"level": "error", "x": "\\u0007\\u202e"}\n')
         file.write(b'{"message": "no end of line"')
@@ -233,7 +225,6 @@ def test_a_home_without_log_is_no_error(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_following_goes_on_over_a_file_that_is_set_aside(set_aside: Path) -> None:
-    """A real `aileron logs -f` prints every line that a writer in this process makes, once."""
     with subprocess.Popen(
         [sys.executable, "-I", "-m", "aileron_tui.cli", "logs", "-f", "-n", "1", "--json",
          "--home", str(set_aside)],
@@ -250,7 +241,6 @@ def test_following_goes_on_over_a_file_that_is_set_aside(set_aside: Path) -> Non
 
 
 def test_the_settings_of_the_log_are_read(tmp_path: Path) -> None:
-    """`[log]` of config.toml."""
     (tmp_path / "config.toml").write_text('[log]\nlevel = "debug"\nmax_mib = 0.5\nkeep = 9\n')
     expected = LogSettings(level="debug", max_mib=0.5, keep=9)
     assert load_settings(tmp_path / "config.toml").log == expected

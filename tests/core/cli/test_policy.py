@@ -42,7 +42,6 @@ async def test_check_names_each_problem_and_unknown_field(tmp_path: Path, mailbo
 async def test_explain_says_what_answered_a_call_or_why_nothing_did(
     tmp_path: Path, mailbox: Mailbox
 ) -> None:
-    """By names of fields: no value of the call is printed."""
     denied = '\n[[rule]]\nactions = ["readdress"]\ndecision = "deny"\nwhere = { "args.to" = { within = "evil.example" } }\n'
     async with opened(tmp_path, mailbox, ALLOWED + denied) as core:
         row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))

@@ -150,7 +150,6 @@ async def test_an_old_client_hears_of_a_changed_tool_list(console: ThreadConsole
 
 @pytest.mark.parametrize("how", ["http", "relay"])
 async def test_a_new_client_hears_of_a_changed_tool_list(console: ThreadConsole, how: str) -> None:
-    """`subscriptions/listen` stays open and brings the event."""
     async with official_client(console, how, NEW) as client:
         async with client.listen(tools_list_changed=True) as events:
             console.control.add_action(f"newer-{how}")

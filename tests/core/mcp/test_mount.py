@@ -42,13 +42,11 @@ def http_client(console: ThreadConsole, token: str | None) -> httpx.AsyncClient:
 
 @pytest.fixture
 async def agent(console: ThreadConsole) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the console with a token that opens a session."""
     async with http_client(console, TOKEN) as opened:
         yield opened
 
 
 async def greeted(agent: httpx.AsyncClient) -> dict[str, str]:
-    """Open an MCP session, and return the header that names it."""
     opened = await agent.post("/mcp", json=INITIALIZE)
     assert opened.status_code == 200
     mine = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
@@ -135,7 +133,6 @@ async def test_a_ping_waits_until_a_long_text_is_sent() -> None:
 
 @pytest.mark.parametrize("token", [None, "wrong"])
 async def test_without_a_token_nothing_is_served(console: ThreadConsole, token: str | None) -> None:
-    """401 in the one error body, before any protocol, in both eras and for every method."""
     async with http_client(console, token) as stranger:
         for path in ("/mcp", "/mcp/"):
             for answer in (
@@ -220,7 +217,6 @@ async def test_calls_with_one_idempotency_key_are_one(agent: httpx.AsyncClient, 
 
 
 async def test_both_spellings_of_the_path_serve(agent: httpx.AsyncClient) -> None:
-    """`/mcp` and `/mcp/` are the same place; what lies below is nowhere."""
     for path, status in (("/mcp", 200), ("/mcp/", 200), ("/mcp/x", 404)):
         assert (await agent.post(path, json=INITIALIZE)).status_code == status
 
@@ -298,7 +294,6 @@ async def test_a_tool_call_is_one_pass_through_the_application(
 
 
 async def test_the_first_request_waits_for_the_import_within_run(console: ThreadConsole) -> None:
-    """Before and after `run` the answer is 503; within it the first request is answered in full."""
     agents = AgentApi(console.served.app)
 
     async def story() -> list[int]:

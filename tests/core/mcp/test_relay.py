@@ -80,7 +80,6 @@ def test_what_is_refused_comes_back_with_the_requests_own_id(console: ThreadCons
 
 
 def test_a_batch_of_the_oldest_era_is_served_one_by_one(console: ThreadConsole) -> None:
-    """Every request in it is answered; what is no request in it is an error of its own."""
     relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.handshake("2025-03-26")
     batch = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in (1, 2)]
@@ -222,7 +221,6 @@ def test_a_token_file_is_read_again_once_renewed(console: ThreadConsole, tmp_pat
 
 
 def test_nobody_reading_its_answers_ends_the_relay(console: ThreadConsole) -> None:
-    """A closed stdout is the agent's end too; no traceback, no signal."""
     relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.process.stdout.close()
     relay.send("initialize", 1, protocolVersion="2025-11-25", capabilities={}, clientInfo={})
@@ -260,7 +258,6 @@ def test_a_contained_sessions_socket_gets_no_token_and_no_check(tmp_path: Path) 
 
 @pytest.mark.parametrize("with_folder", [True, False])
 def test_no_console_is_one_sentence_and_exit_69(tmp_path: Path, with_folder: bool) -> None:
-    """Waiting requests get an error that says so; nothing else is printed."""
     home = tmp_path / "home"
     if with_folder:
         home.mkdir()
@@ -304,7 +301,6 @@ def test_it_takes_no_arguments_but_help_and_version(argument: str, code: int) ->
 
 
 def test_it_imports_nothing_slow_and_of_aileron_the_check_of_a_homes_owner() -> None:
-    """An agent waits for the relay: no asyncio, no HTTP client, no argument parser."""
     program = "import sys; sys.path.insert(0, sys.argv[1]); import aileron_mcp.relay.relay"
     command = [sys.executable, "-I", "-c", f"{program}; print(*sys.modules)", str(ROOT)]
     loaded = subprocess.check_output(command, text=True, timeout=20).split()

@@ -99,7 +99,6 @@ class Console:
         self.told: list[CoreEvent] = []
 
     async def pair(self) -> None:
-        """Show its key and read; nobody has confirmed it."""
         self.words = await asyncio.to_thread(self.port.pair)
         await asyncio.to_thread(self.port.follow)
 
@@ -158,7 +157,6 @@ def yes(view: Any) -> Approve:
 async def test_a_confirmed_console_approves_what_it_was_sent(
     console: Console, mailbox: Mailbox
 ) -> None:
-    """It is the same port: snapshot, events, an answer. On record is its hand, with what it signed."""
     core = console.core
     await console.pair()
     (device,) = core.app.devices.views()
@@ -226,7 +224,6 @@ async def test_only_the_process_that_attached_may_use_its_key(console: Console) 
 async def test_what_was_not_signed_or_shown_has_no_effect(
     console: Console, mailbox: Mailbox
 ) -> None:
-    """Each member of the decision is held to the intent, the stream and the call as it is."""
     core = console.core
     await console.confirmed()
     view, other = await core.ask(), await core.ask("r-8842189950")
@@ -492,10 +489,6 @@ def test_what_each_intent_of_an_owner_can_lead_to_is_in_one_table() -> None:
 
 
 async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alone: Core) -> None:
-    """The digest has to be one that it was sent last; confirmed by the passphrase, it is the owner's.
-
-    With it the key that signed it, under the publisher's name that was shown.
-    """
     async with serving(served_alone):
         console = Console(served_alone)
         await console.pair()
@@ -599,7 +592,6 @@ async def test_one_console_at_a_time_asks_and_four_are_attached(review: Review) 
 
 
 async def test_the_end_of_a_pairing_is_said_and_ends_nothing_else(console: Console) -> None:
-    """Ended in the console; the call waits on, and a second attached console gets it."""
     core = console.core
     await console.confirmed()
     view = await core.ask()
@@ -681,7 +673,6 @@ async def test_the_vaults_passphrase_confirms_a_console_at_serve(served_alone: C
 
 
 async def test_at_serve_no_program_holds_the_place_of_a_console(served_alone: Core) -> None:
-    """Each is confirmed by a passphrase of its own, and takes a place from then on alone."""
     consoles = [Console(served_alone) for _ in range(2 * MOST_DEVICES)]
     async with serving(served_alone):
         for each in consoles[: MOST_DEVICES + 1]:

@@ -51,7 +51,6 @@ def start(place: Place) -> Start:
 
 @pytest.fixture
 async def console(core: Core) -> AsyncIterator[Console]:
-    """Confirmed as the owner's, at a console with a vault."""
     core.app.vault.create(Secret(PASSPHRASE))
     await core.until_record("library.authenticated", 3)
     async with serving(core):
@@ -67,13 +66,11 @@ def account_of(core: Core, **changed: Any) -> BindAccount:
 
 
 def frame_of(console: Console, intent: OwnersIntent) -> dict[str, Any]:
-    """Return what the console would send next for *intent*."""
     signed = console.port._signed_intent(intent)  # pyright: ignore[reportPrivateUsage]
     return json.loads(to_bytes({"intent": to_frame(intent), **signed}))
 
 
 def holding(home: Path, *texts: str) -> list[str]:
-    """Return the files of *home* that hold one of *texts*."""
     files = [each for each in home.rglob("*") if each.is_file()]
     held = {each: each.read_bytes() for each in files}
     return [each.name for each in files if any(text.encode() in held[each] for text in texts)]

@@ -26,7 +26,6 @@ SOON = 5.0
 
 
 async def trickled(client: Client, meanwhile: Callable[[], object] | None = None) -> int:
-    """Send byte after byte until the connection ends; return how many, *meanwhile* with each."""
     sent = 0
     with contextlib.suppress(ConnectionError):
         while not client.writer.is_closing():
@@ -42,7 +41,6 @@ async def trickled(client: Client, meanwhile: Callable[[], object] | None = None
 async def answered_head(
     client: Client, method: str, path: str, token: str = "", body: str = ""
 ) -> bytes:
-    """Send a request for one of the console's own routes and return the answer's head."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {client.host.decode()}"]
     if token:
         lines.append(f"Authorization: Bearer {token}")
@@ -124,7 +122,6 @@ async def test_a_session_with_all_its_places_ends_no_others(
 async def test_a_request_that_is_not_whole_is_the_last(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says so, it can be read, and what goes on to come is no reason to stay."""
     monkeypatch.setattr(http_protocol, "_LINGER_SECONDS", 0.3)
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         client = await gateway.client("wrong")
@@ -166,7 +163,6 @@ async def test_pipelined_requests_are_answered_before_one_that_is_not_whole() ->
 
 
 async def test_a_head_without_end_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first on a connection, and one behind an answer; bytes do not put it off."""
     assert http_protocol._HEAD_SECONDS == 10
     monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.3)
     async with passing() as gateway, asyncio.timeout(PATIENCE):
@@ -226,7 +222,6 @@ async def test_a_body_that_stops_ends_its_connection(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_client_that_sends_no_more_is_gone() -> None:
-    """Half-closed in the middle of a request: nothing is kept for it."""
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         for kind in ("silent", "head", "body", "gateway"):
             client = await gateway.client()

@@ -79,7 +79,6 @@ def run_record(state: RunState, **more: Any) -> RunRecord:
 @pytest.mark.parametrize("state", list(RunState))
 @pytest.mark.parametrize("expires_at", [None, 1.0])
 def test_every_state_of_an_approval_is_described(state: RunState, expires_at: float | None) -> None:
-    """Half way and at its end, with everything that a run can have."""
     more: dict[str, Any] = {
         "expires_at": expires_at,
         "progress": Progress(steps={"find": 1}, halted_before="change", elapsed=0.1),
@@ -97,7 +96,6 @@ def test_every_state_of_an_approval_is_described(state: RunState, expires_at: fl
 
 
 def test_what_is_sent_is_bounded_as_the_document_says() -> None:
-    """Every member of a request's body that is read, and no other."""
     schemas = document()["components"]["schemas"]
     for spec in ROUTES:
         if spec.request_body is not None:

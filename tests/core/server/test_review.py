@@ -47,7 +47,6 @@ async def review(core: Core) -> AsyncIterator[Review]:
 async def test_a_confirmed_device_approves_what_it_was_shown(
     review: Review, mailbox: Mailbox
 ) -> None:
-    """From the link to the effect; the record keeps what was signed, and is verified with the rest."""
     core, device = review.core, await review.unconfirmed()
     (found,) = review.shown()
     assert (found.words, found.confirmed, found.kind) == (device.words, False, "page")
@@ -166,7 +165,6 @@ async def test_no_more_than_four_and_a_person_may_refuse_one(review: Review) -> 
 
 
 async def test_a_request_that_was_sent_before_or_altered_is_401_in_one_body(review: Review) -> None:
-    """Also on another route, with a query, in another order, without a mark, and after a restart."""
     device, body = await review.paired(), b'{"id":"x"}'
     kept = device.headers("item", body)
     assert error_of(await device.post("item", body, kept)) == "not_found"
@@ -360,7 +358,6 @@ async def test_an_answer_right_after_a_change_is_too_soon(
 
 
 async def test_an_answer_counts_for_what_was_sent_last_and_is_still_so(review: Review) -> None:
-    """Another digest or item, a version since then, what is not offered, another device's: nothing is decided."""
     core, device = review.core, await review.paired()
     first, second = await core.ask(), await core.ask("r-8842189950")
     await device.look(first.approval_id)
@@ -562,7 +559,6 @@ async def test_stopping_everything_ends_each_device_link_and_stream(review: Revi
 
 
 async def test_nothing_of_a_device_that_ended_counts(review: Review, mailbox: Mailbox) -> None:
-    """Not an answer that was on its way, nor a list that was being drawn."""
     core, device, viewer = review.core, await review.paired(), await review.paired()
     held, drawing, rows = threading.Event(), asyncio.Event(), review.drawing.rows
     loop = asyncio.get_running_loop()

@@ -183,7 +183,6 @@ async def until(holds: Callable[[], object], said: Callable[[], object]) -> None
 
 
 async def framed(page: Page, link: str) -> None:
-    """Put the page behind *link* into a frame; the browser shows nothing of it there."""
     console = link.partition("#")[0]
     before = len(page.frames)
     async with page.expect_event("requestfailed", lambda asked: asked.url == console) as refusing:
@@ -214,7 +213,6 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(*command: str | Path) -> Generator[subprocess.Popen[bytes]]:
-    """Run a program until the context ends."""
     program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         yield program
@@ -311,7 +309,6 @@ async def listens(port: int) -> None:
 
 
 async def keys_read(page: Firefox) -> None:
-    """Read on with the space bar until the next press of Approve counts; again from the top where the call changed."""
     for number in range(1, 100):
         if await page.run("document.querySelector('#approve.decides')"):
             return

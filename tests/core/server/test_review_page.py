@@ -38,7 +38,6 @@ async def review(core: Core, browser: Browser) -> AsyncIterator[Review]:
 
 
 async def decides(page: Page) -> None:
-    """Wait until the next press of Approve counts: all was read, and the page has rested."""
     await expect(page.locator("#approve.decides")).to_be_visible()
 
 
@@ -142,7 +141,6 @@ async def test_a_reason_typed_while_a_call_changes_is_one(review: Review, mailbo
 
 
 async def test_a_call_off_a_narrow_screen_is_not_decided(review: Review, mailbox: Mailbox) -> None:
-    """Back in the list, with the focus on another call, the key for yes does nothing."""
     view, _ = await review.core.ask(), await review.core.ask("r-1")
     page = await review.paired(f"/{view.approval_id}", viewport={"width": 800, "height": 1800})
     await decides(page)
@@ -265,7 +263,6 @@ def all_drawn_for_the_page(review: Review, views: Sequence[ApprovalView]) -> lis
 
 
 def drawn_for_the_page(review: Review, view: ApprovalView) -> list[Any]:
-    """Return *view* as the page is sent it: as an item, in the list, and its later parts."""
     sent = SentItem.draw(view, review.drawing, paused=False, writable=True, more={"arm_ms": 400})
     (row,) = review.drawing.rows([view])
     ids = {"id": view.approval_id, "version": view.version, "digest": view.digest}
@@ -367,7 +364,6 @@ async def test_the_page_can_be_read_and_touched(review: Review, scheme: Any) -> 
 
 
 async def test_a_reader_of_the_screen_is_told_facts_and_claims(review: Review) -> None:
-    """Headings, terms and their values are in the accessibility tree, the agent's words named as such."""
     await review.core.ask()
     review.drawing.other = fixtures(review.core.app.clock.now())[0]
     page = await review.paired()

@@ -22,7 +22,6 @@ HOSTILE = b"ev\x1b[31mil \xff(x) 1 2"
 
 @contextmanager
 def program_of(folder: Path, name: bytes = b"agent") -> Iterator[int]:
-    """Run a program of that file name in a folder of that name until the context ends."""
     place = folder / os.fsdecode(name)
     place.mkdir()
     program = place / os.fsdecode(name)
@@ -35,7 +34,6 @@ def program_of(folder: Path, name: bytes = b"agent") -> Iterator[int]:
 
 
 def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> None:
-    """Pid, executable, cwd, parents by name, the nearest first, and since when it runs."""
     with program_of(tmp_path) as pid:
         found = read_process(pid)
         assert (found.pid, found.cwd) == (pid, str(tmp_path / "agent"))
@@ -79,7 +77,6 @@ def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
     ],
 )
 def test_what_another_program_wrote_in_its_place_is_nobody(stored: object) -> None:
-    """A spoilt record names nobody, and stops nothing."""
     assert ProcessView.from_json(stored) is None
 
 

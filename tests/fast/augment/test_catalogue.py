@@ -53,7 +53,6 @@ NAMES = st.lists(
 
 @given(agent=NAMES, ours=NAMES)
 def test_no_two_tools_ever_have_one_name(agent: list[str], ours: list[str]) -> None:
-    """At the model; and each of the agent's is back under its own."""
     offer = catalogue_of(*ours).offer(agent)
     there = [offer.renamed.get(name, name) for name in agent]
     assert len({*there, *offer.names}) == len(agent) + len(ours)

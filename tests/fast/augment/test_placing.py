@@ -50,7 +50,6 @@ def placed(conversations: Conversations, items: list[Any], **more: Any) -> list[
 
 
 def test_a_hidden_turn_stands_where_the_agent_has_its_answer() -> None:
-    """Whatever the agent made of its shape, and whatever follows."""
     said = {"role": "user", "content": "more"}
     assert placed(known(), [ASKED, SEEN, said]) == [ASKED, *REAL, said]
     plain = {"role": "assistant", "content": "done"}
@@ -64,7 +63,6 @@ def test_an_empty_message_behind_an_answer_stays() -> None:
 
 
 def test_our_results_come_before_the_agents_in_one_message() -> None:
-    """As Messages wants those of one turn; Chat has a message for each."""
     ours = (ToolResult(call_id="c", text="ours"),)
     own = {
         "role": "user",

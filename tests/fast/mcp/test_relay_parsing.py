@@ -29,7 +29,6 @@ def feed(pieces: Iterable[bytes]) -> list[tuple[bytes, bool]]:
     st.lists(st.integers(0, 40)),
 )
 def test_lines_are_the_same_however_a_pipe_cuts_them(lines: list[bytes], sizes: list[int]) -> None:
-    """A read may end anywhere; no line is lost, joined or split."""
     data = b"".join(line + b"\n" for line in lines)
     assert feed(cut(data, sizes)) == [(line, True) for line in lines]
 
@@ -45,7 +44,6 @@ def test_lines_are_the_same_however_a_pipe_cuts_them(lines: list[bytes], sizes: 
     ],
 )
 def test_a_line_that_is_too_long_is_dropped_and_only_its_id_is_read(line: bytes, id_: Any) -> None:
-    """What follows it is read again from its beginning."""
     long = line % (b"a" * LIMIT)
     data = long + b"\n" + b"next\n"
     found = feed([data[i : i + 65536] for i in range(0, len(data), 65536)])
@@ -86,7 +84,6 @@ def parsed(data: bytes, sizes: Iterable[int] = ()) -> tuple[int, dict[str, str],
 
 @given(st.lists(st.binary(min_size=1, max_size=300)), st.lists(st.integers(0, 200)))
 def test_a_chunked_answer_is_put_together_again(chunks: list[bytes], sizes: list[int]) -> None:
-    """Whatever the chunks and however the socket cuts them."""
     body = (
         b"".join(b"%x;ext=1\r\n%s\r\n" % (len(c), c) for c in chunks) + b"0\r\nTrailer: x\r\n\r\n"
     )
@@ -107,7 +104,6 @@ def test_a_sized_answer_is_read_to_its_size_and_an_unsized_one_to_its_end(body: 
 @example(b"Content-Length: \xb2\r\n\r\nab")
 @example(b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabcdefgh\r\n")
 def test_any_bytes_are_an_answer_or_a_dropped_connection_and_nothing_else(data: bytes) -> None:
-    """No bytes from the other side make the relay fail in another way, or go on for ever."""
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     for head in (b"", b"HTTP/1.1 200 OK\r\n", chunked):
         with contextlib.suppress(ConnectionDropped):
@@ -115,7 +111,6 @@ def test_any_bytes_are_an_answer_or_a_dropped_connection_and_nothing_else(data: 
 
 
 def test_an_answer_that_ends_early_is_a_dropped_connection() -> None:
-    """A half answer is never taken for a whole one."""
     for data in (
         b"",
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
@@ -127,7 +122,6 @@ def test_an_answer_that_ends_early_is_a_dropped_connection() -> None:
 
 
 def test_an_answer_without_an_end_is_a_dropped_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bodies, events and heads are read within bounds, however they come."""
     monkeypatch.setattr(http_client, "ANSWER_LIMIT", 10_000)
     pieces = [b"data: " + b"x" * 900] * 12
     for chunks in (pieces, [piece + b"\n" for piece in pieces]):

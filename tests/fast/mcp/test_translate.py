@@ -58,14 +58,12 @@ def result_body(**outcome: Any) -> Any:
 
 
 def test_an_action_becomes_the_tool_of_its_own_name_and_schema() -> None:
-    """Name, description and schema reach the agent as the catalog has them."""
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     item: Any = {"name": "a-b", "tool": "a_b", "description": "does it", "input_schema": schema}
     assert action_tool(item) == {"name": "a_b", "description": "does it", "inputSchema": schema}
 
 
 def test_the_own_tools_take_nothing_that_they_do_not_name() -> None:
-    """Their schemas are closed, as those of all actions are."""
     assert [t["name"] for t in builtin_tools()] == ["check_action_status", "withdraw_action"]
     assert all(t["inputSchema"]["additionalProperties"] is False for t in builtin_tools())
 
@@ -99,7 +97,6 @@ def test_what_an_mcp_server_returned_is_passed_on_once() -> None:
 
 
 def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
-    """It is no error, and both halves carry the id, the place and the next step."""
     result = run_result(PENDING)
     assert result["isError"] is False
     content = result["structuredContent"]
@@ -113,7 +110,6 @@ def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
 
 
 def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
-    """Nothing is said twice."""
     whole = f"{PENDING['review_url']} aileron open approval {ID} check_action_status"
     result = run_result({**PENDING, "message": whole})
     assert result["structuredContent"]["message"] == whole
@@ -175,7 +171,6 @@ def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
 def test_every_other_end_is_an_error_with_its_class_and_the_next_step(
     outcome: dict[str, Any], status: str, class_: str, says: str
 ) -> None:
-    """The agent learns what happened and what to do, in both halves."""
     result = approval_result(result_body(**outcome))
     content = result["structuredContent"]
     assert result["isError"] is True
@@ -208,7 +203,6 @@ def test_invalid_arguments_name_each_argument_in_the_text_too() -> None:
 
 
 def test_a_failure_that_nobody_knows_is_reported_and_never_a_success() -> None:
-    """A fault of our own does not look like a result."""
     for outcome in ({"failure": None}, {}):
         result = approval_result(result_body(status="failed", **outcome))
         assert result["isError"] is True
@@ -216,7 +210,6 @@ def test_a_failure_that_nobody_knows_is_reported_and_never_a_success() -> None:
 
 
 def test_having_withdrawn_is_what_was_asked_for_and_a_conflict_is_not() -> None:
-    """The withdraw tool succeeds when the request is gone, and fails when it had ended."""
     gone = withdrawal_result(result_body(status="withdrawn"))
     assert gone["isError"] is False
     assert gone["structuredContent"]["status"] == "withdrawn"
@@ -287,13 +280,11 @@ def test_withdraw_takes_no_wait() -> None:
 
 
 def test_no_action_can_take_the_name_of_a_tool_of_ours() -> None:
-    """What an action file may not be called is what stands in the list besides."""
     assert {entry["name"] for entry in builtin_tools()} == BUILT_IN_TOOLS
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_output_is_the_same_json_and_nothing_in_it_is_obeyed(attack: Attack) -> None:
-    """The text half is what a program may print; both halves say the same."""
     body: Any = {
         "status": "completed",
         "output": {attack.text: attack.text},

@@ -220,7 +220,6 @@ class Augmented(Gateway):
         return Agent(wire, self.base, **more)
 
     async def another_session(self, **terms: Any) -> OpenedSession:
-        """Open one more, in augment mode too."""
         return await open_session(self.app, **LAUNCHED | terms)
 
     def hold_runs(self) -> tuple[asyncio.Semaphore, asyncio.Event]:
@@ -284,14 +283,12 @@ class Augmented(Gateway):
             return found
 
     async def runs(self) -> list[tuple[str, str]]:
-        """Return action and state of each run, oldest first."""
         return await self.app.database.read(
             lambda c: c.execute("SELECT action, state FROM runs ORDER BY rowid").fetchall()
         )
 
 
 def echoing_action(installed: InstalledConnectors, name: str, *, gated: bool) -> str:
-    """Return an action that returns its input `text`."""
     used = InstalledConnectors(hashes={ECHO: installed.hashes[ECHO]})
     step = ("do", ECHO, True, 'text = "${args.text}"')
     return chained(used, step, inputs=[("text", "string", False)], name=name, gated=gated)

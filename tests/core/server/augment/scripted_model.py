@@ -99,7 +99,6 @@ class ScriptedModel:
 
 
 def path_of(seen: Seen) -> bytes:
-    """Return the path of a request, without its query."""
     return seen.line.split(b" ")[1].partition(b"?")[0]
 
 

@@ -22,7 +22,6 @@ def history(request: dict[str, Any]) -> list[Any]:
 @EACH_WIRE
 @STREAMED
 async def test_a_call_of_ours_runs_and_the_agent_sees_one_answer(wire: str, stream: bool) -> None:
-    """Text before and after it, one id, tokens of both; not the call."""
     model = ScriptedModel(
         [Text("I look. "), Call("read_inbox", {"text": "hello"})], [Text("It says hello.")]
     )
@@ -53,7 +52,6 @@ async def test_what_a_person_approves_runs_while_the_answer_waits(wire: str, str
 
 @EACH_WIRE
 async def test_a_denial_reaches_the_model_with_its_reason(wire: str) -> None:
-    """As the result of its call; the agent sees what the model makes of it."""
     model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("They said no.")])
     async with augmenting(model) as made:
         asking = asyncio.create_task(made.agent(wire, stream=True).ask("send it"))
@@ -66,7 +64,6 @@ async def test_a_denial_reaches_the_model_with_its_reason(wire: str) -> None:
 
 @EACH_WIRE
 async def test_a_call_that_nobody_decides_is_pending_and_can_be_asked_after(wire: str) -> None:
-    """The model reads the pending text, and has `check_action_status`."""
     model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("It waits.")])
     async with augmenting(model, hold_seconds=0) as made:
         agent = made.agent(wire, stream=True)
@@ -97,7 +94,6 @@ def _same_beginning(model: ScriptedModel) -> None:
 
 
 def _value(body: bytes, name: bytes) -> bytes:
-    """Return the bytes of a member's value."""
     _, _, rest = body.partition(b'"%b":' % name)
     text = rest.decode().lstrip()
     return text[: json.JSONDecoder().raw_decode(text)[1]].encode()
@@ -184,7 +180,6 @@ async def test_what_does_not_change_passes_byte_for_byte() -> None:
 
 @pytest.mark.parametrize("size", [10, 1_200_000])
 async def test_what_does_not_change_in_a_request_says_the_same(size: int) -> None:
-    """In the same order, however it is written; a large one is read and written beside the loop."""
     model = ScriptedModel([Call("read_inbox", {}), Call("own_tool", {})], [Text("Done.")])
     kept = (
         '{"role" : "user","content":"\\u00e9 é \\ud800 ' + "x" * size + '"}',

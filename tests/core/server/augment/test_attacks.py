@@ -32,7 +32,6 @@ from tests.support.core_harness import records
 
 
 def conversations(made: Augmented) -> Conversations:
-    """Return what is kept of the session's conversations in Messages."""
     return made.room._known[made.session_id][b"/v1/messages"]
 
 
@@ -314,7 +313,6 @@ async def test_a_thread_whose_tool_is_forced_shows_no_call_of_ours() -> None:
 
 
 async def test_an_answer_that_nobody_asked_for_shows_no_call_of_ours() -> None:
-    """One choice more, or no stream where one was asked for."""
     call = {"id": "x", "function": {"name": "read_inbox", "arguments": "{}"}}
     said = {"message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}
     more = {"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}

@@ -82,7 +82,6 @@ async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(
 @EACH_WIRE
 @STREAMED
 async def test_http_1_0_gets_a_body_without_chunks_and_its_end(wire: str, stream: bool) -> None:
-    """It cannot read chunks: a stream ends with the connection."""
     model = ScriptedModel([Text("I look. "), Call("read_inbox", {})], [Text("It says hello.")])
     async with augmenting(model) as made:
         agent = await made.client()
@@ -156,13 +155,12 @@ async def test_an_agent_hanging_up_midway_ends_the_models_answer(wire: str, stre
     model = ScriptedModel([Text("At once."), Call("read_inbox", {})])
     model.hold = asyncio.Event()
     async with augmenting(model) as made:
-        agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=model_request(wire, stream=stream))
+        agent = await made.sent(wire, stream=stream)
         if stream:
             await read_head(agent.reader)
         await model.asked.wait()
         agent.hang_up()
-        await made.until(lambda: not made.handler._open)
+        await made.all_over()
         model.hold.set()
         async with asyncio.timeout(PATIENCE):
             await made.upstream.lost.get()

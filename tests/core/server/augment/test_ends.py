@@ -29,7 +29,6 @@ def errors() -> tuple[type[Exception], ...]:
 
 
 async def until_chunk(agent: Client, *, begins: bytes) -> None:
-    """Read the answer up to a chunk that begins so."""
     while not (await read_chunk(agent.reader)).startswith(begins):
         pass
 
@@ -37,15 +36,13 @@ async def until_chunk(agent: Client, *, begins: bytes) -> None:
 @EACH_WIRE
 @pytest.mark.parametrize("paused", [False, True])
 async def test_a_stream_is_kept_alive_while_a_person_thinks(wire: str, paused: bool) -> None:
-    """By pings and comments, also where all calls are held; no SDK shows them to its agent."""
     call = Call("read_inbox" if paused else "send_draft", {"text": "x"})
     model = ScriptedModel([call], [Text("Done.")])
     async with augmenting(model) as made:
         made.limit(keep_alive_seconds=0.01)
         if paused:
             await made.app.console.carry_out(SetPause(paused=True))
-        agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=model_request(wire))
+        agent = await made.sent(wire)
         await read_head(agent.reader)
         sign = b"event: ping" if wire == "messages" else b": keep-alive\n\n"
         await until_chunk(agent, begins=sign)
@@ -63,12 +60,10 @@ async def test_a_stream_is_kept_alive_while_a_person_thinks(wire: str, paused: b
 
 @EACH_WIRE
 async def test_text_reaches_the_agent_before_the_model_has_said_the_rest(wire: str) -> None:
-    """Nothing waits for the end, where there may be calls."""
     model = ScriptedModel([Text("At once.")])
     model.hold = asyncio.Event()
     async with augmenting(model) as made:
-        agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=model_request(wire))
+        agent = await made.sent(wire)
         await read_head(agent.reader)
         while b"At o" not in await read_chunk(agent.reader):
             pass
@@ -83,11 +78,10 @@ async def test_a_run_that_began_before_the_agent_hung_up_is_told_and_not_repeate
     model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Read.")])
     async with augmenting(model) as made:
         begun, may_end = made.hold_runs()
-        agent = await made.client()
-        await agent.send(b"POST", b"/v1/messages", body=model_request())
+        agent = await made.sent()
         await begun.acquire()
         agent.hang_up()
-        await made.until(lambda: not made.handler._open)
+        await made.all_over()
         again = asyncio.create_task(made.agent("messages", stream=True).ask("send it"))
         await made.until(lambda: made.handler._open)
         may_end.set()
@@ -100,16 +94,14 @@ async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on
     """The call is still with the person; it is not made a second time."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})])
     async with augmenting(model) as made:
-        agent = await made.client()
-        await agent.send(b"POST", b"/v1/messages", body=model_request())
+        agent = await made.sent()
         await read_head(agent.reader)
         view = await made.waiting()
         agent.hang_up()
-        await made.until(lambda: not made.handler._open)
+        await made.all_over()
         assert len(model.requests) == 1
         model.answers.append([Text("It waits.")])
-        again = await made.client()
-        _, body = await again.ask(b"POST", b"/v1/messages", body=model_request())
+        _, body = await made.asked()
         assert b"aits." in body
         told = model.requests[1]["messages"]
         assert [each["role"] for each in told] == ["user", "assistant", "user"]
@@ -148,7 +140,6 @@ async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: boo
 async def test_each_bound_ends_in_an_error_of_the_providers_shape(
     wire: str, stream: bool, limits: dict[str, int], answers: int, said: str
 ) -> None:
-    """A model that calls without end stops at it; SDKs do not repeat that."""
     model = ScriptedModel(*([Call("read_inbox", {"text": "again"})] for _ in range(answers)))
     async with augmenting(model) as made:
         made.limit(**limits)
@@ -180,19 +171,17 @@ async def test_the_end_of_a_session_cuts_its_answer(wire: str, stop: bool) -> No
     """As in the normal mode, and ctrl+k ends every session; nothing is kept of it, and nothing runs."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})])
     async with augmenting(model) as made:
-        agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=model_request(wire, stream=stop))
+        agent = await made.sent(wire, stream=stop)
         await made.waiting()
         session_id = made.session_id
         intent = StopEverything() if stop else EndSession(session_id=session_id)
         await made.app.console.carry_out(intent)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await agent.answer()
-        await made.until(lambda: not made.handler.augment_room.session_ids)
+        await made.until(lambda: not made.room.session_ids)
         assert len(model.requests) == 1
         assert await made.runs() == [("send-draft", "denied" if stop else "pending")]
-        again = await made.client()
-        head, _ = await again.ask(b"POST", PATHS[wire], body=model_request(wire))
+        head, _ = await made.asked(wire)
         assert head.startswith(b"HTTP/1.1 401 ")
         assert len(model.requests) == 1
 

@@ -17,7 +17,6 @@ ASKS = b"Aileron-Calls: %b\r\nConnection: keep-alive, aileron-calls" % WORD
 
 
 def told(answer: bytes) -> list[tuple[str, str]]:
-    """Return action and state of each comment with the word."""
     mark = b": %b " % WORD
     raw = [frame.raw for frame in EventSplitter(1 << 20).feed(answer)]
     said = [json.loads(each[len(mark) :]) for each in raw if each.startswith(mark)]
@@ -25,12 +24,10 @@ def told(answer: bytes) -> list[tuple[str, str]]:
 
 
 def pending_count(made: Augmented) -> int:
-    """Return how many calls wait for a person."""
     return sum(view.state == "pending" for view in made.app.publisher.approvals())
 
 
 async def held_client(made: Augmented, *lines: bytes) -> Any:
-    """Return a client whose request has a call that waits for a person."""
     agent = await made.client()
     await agent.send(b"POST", PATHS["chat"], *lines, body=model_request("chat"))
     await read_head(agent.reader)

@@ -52,7 +52,6 @@ async def test_names_that_meet_are_told_apart_both_ways(wire: str, stream: bool)
 
 @EACH_WIRE
 async def test_what_an_agent_sets_stays_as_it_was(wire: str) -> None:
-    """Choice, parallel calls, cache marks, headers with its own key."""
     model = ScriptedModel([Text("Hi.")])
     mark = {"cache_control": {"type": "ephemeral"}}
     more: dict[str, Any] = (
@@ -148,7 +147,6 @@ async def test_nothing_of_a_preview_enters_a_request_to_a_model(mailbox: Mailbox
 
 
 async def test_another_sessions_approval_is_not_found() -> None:
-    """Whatever id a model names, it asks as its own session."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("It waits.")])
     async with augmenting(model, hold_seconds=0) as made:
         await made.agent("chat").ask("send it")
@@ -169,7 +167,6 @@ async def test_another_sessions_approval_is_not_found() -> None:
 
 
 async def test_tools_stay_the_same_for_a_conversation() -> None:
-    """An action that was accepted meanwhile is for the next one."""
     model = ScriptedModel([Text("Hi.")], [Text("Hi again.")], [Text("Hello.")])
     async with augmenting(model) as made:
         agent = made.agent("chat", stream=True)

@@ -65,8 +65,6 @@ Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], Awaitab
 
 
 def writes(data: bytes, *, closes: bool = False) -> Answering:
-    """Answer with *data* as it stands, and hang up behind it if wanted."""
-
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         writer.write(data)
         if closes:
@@ -79,7 +77,6 @@ fine = writes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
-    """Return a head, with the empty line."""
     return await reader.readuntil(b"\r\n\r\n")
 
 
@@ -94,7 +91,6 @@ async def read_chunk(reader: asyncio.StreamReader) -> bytes:
 
 
 async def read_chunks(reader: asyncio.StreamReader) -> list[bytes]:
-    """Return all chunks of a body without trailers."""
     chunks: list[bytes] = []
     while chunk := await read_chunk(reader):
         chunks.append(chunk)
@@ -189,7 +185,6 @@ class Client:
         await self.writer.drain()
 
     async def answer(self, *, bodiless: bool = False) -> tuple[bytes, bytes]:
-        """Return the next answer's head and body."""
         head = await read_head(self.reader)
         return head, b"" if bodiless else await read_body(head, self.reader)
 
@@ -225,11 +220,9 @@ class Gateway:
         return await open_session(self.app, **terms)
 
     async def post(self, target: bytes, *lines: bytes, body: bytes) -> tuple[bytes, bytes]:
-        """Send a request over a connection of its own, and return its answer."""
         return await (await self.client()).ask(b"POST", target, *lines, body=body)
 
     async def get(self, target: bytes = b"/v1/models", *lines: bytes) -> tuple[bytes, bytes]:
-        """Send a request over a connection of its own, and return its answer."""
         return await (await self.client()).ask(b"GET", target, *lines)
 
     @property

@@ -66,7 +66,6 @@ def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_its_key(tmp_path: Path, line: str) -> None:
-    """The console does not start on half of what a person wrote."""
     with pytest.raises(FileProblems) as raised:
         load_settings(write_config(tmp_path, f"[gateway]\n{line}\n"))
     (problem,) = raised.value.problems

@@ -50,7 +50,6 @@ def dialling(
 
 
 async def answer_refused(gateway: Gateway) -> tuple[bytes, str]:
-    """Return the status line and the message of a request to OpenAI."""
     head, body = await (await gateway.client()).ask(b"GET", b"/v1/models")
     return head.partition(b"\r\n")[0], json.loads(body)["error"]["message"]
 
@@ -73,7 +72,6 @@ async def test_no_providers_name_leads_to_this_machine_or_its_network(address: s
     "address", ["169.254.169.254", "fd00:ec2::254", "64:ff9b:1::100.100.100.200"]
 )
 async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> None:
-    """It may be of this machine or its network, which metadata services are not."""
     settings = GatewaySettings(openai="http://models.example:80")
     names = Names(address)
     async with passing(settings=settings, dialer=dialling(names)) as gateway:
@@ -117,7 +115,6 @@ async def test_a_name_that_does_not_resolve_delays_no_other(
 
 @pytest.mark.parametrize("addresses", [("127.0.0.1",), ("127.0.0.9", "::1", "127.0.0.1")])
 async def test_a_name_in_config_may_lead_to_this_machine(addresses: tuple[str, ...]) -> None:
-    """Resolved once, checked, and connected to, after others that are dead; Host says the name."""
     async with Upstream().listening() as upstream:
         settings = GatewaySettings(openai=f"http://models.example:{upstream.port}/v")
         names = Names(*addresses)
@@ -130,7 +127,6 @@ async def test_a_name_in_config_may_lead_to_this_machine(addresses: tuple[str, .
 
 
 async def test_the_console_is_nobodys_upstream() -> None:
-    """Not even where config.toml says so, by name or by address."""
     for host in ("127.0.0.1", "me.example"):
         settings = GatewaySettings(openai=f"http://{host}:65535")
         names = Names("127.0.0.1")
@@ -203,7 +199,6 @@ def certificates(folder: Path, name: str) -> tuple[ssl.SSLContext, str]:
 
 
 async def test_an_https_upstream_is_verified_by_name_and_a_ca_of_ones_own(tmp_path: Path) -> None:
-    """`[gateway] ca_file`; without it, or under another name, nothing is sent."""
     context, ca = certificates(tmp_path, "models.example")
     async with Upstream(ssl=context).listening() as upstream:
         for host, file, good in (
@@ -260,7 +255,6 @@ class Proxy:
 
 
 async def test_an_https_upstream_is_reached_through_https_proxy(tmp_path: Path) -> None:
-    """CONNECT by name, with the proxy's credentials, which go no further; TLS ends upstream."""
     context, ca = certificates(tmp_path, "api.openai.com")
     async with Upstream(ssl=context).listening() as upstream:
         serve = Proxy(upstream.port)
@@ -330,7 +324,6 @@ def test_the_proxy_is_the_environments(
     ],
 )
 def test_no_proxy_is_respected(no_proxy: str, url: str, through: bool) -> None:
-    """Whole names, suffixes, ports, `*`; plain HTTP goes through no proxy."""
     proxies = Proxies({"HTTPS_PROXY": "proxy.example:3128", "NO_PROXY": no_proxy})
     upstream = upstreams(GatewaySettings(openai=url))["openai"]
     found = proxies.proxy_for(upstream)

@@ -30,7 +30,6 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encodi
 
 
 async def streams(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Begin a stream, and go on with it until the other side hangs up."""
     writer.write(STREAM + b"2\r\nhi\r\n")
     await writer.drain()
     await reader.read()
@@ -46,7 +45,6 @@ async def streams(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.Str
     ],
 )
 async def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(start: bytes) -> None:
-    """What came is passed, and nothing says that it was all."""
     async with passing(writes(start, closes=True)) as gateway:
         client = await gateway.client()
         await client.send(b"POST", b"/v1/messages", body=b"{}")
@@ -145,7 +143,6 @@ async def test_an_upstream_that_dies_while_a_body_is_awaited_is_reported_at_once
     ],
 )
 async def test_what_is_no_answer_is_no_answer_to_the_client(nonsense: bytes) -> None:
-    """A head that could be read in two ways, or without an end, goes no further."""
     async with passing(writes(nonsense)) as gateway:
         head, _ = await (await gateway.client()).ask(b"GET", b"/v1/responses")
         if head.startswith(b"HTTP/1.1 200 "):
@@ -174,8 +171,6 @@ async def test_an_answer_that_nobody_asked_for_reaches_nobody() -> None:
 
 
 async def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> None:
-    """GET and HEAD without a body go up again; nothing else does."""
-
     async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         if gateway_connections[seen.connection] > 0:
             writer.transport.abort()  # the second one of a connection
@@ -208,8 +203,6 @@ async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.Mo
 
 @EACH_LOOP
 async def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms() -> None:
-    """The median over many; in mid-stream, before an answer, and in mid-body."""
-
     async def answering(seen: Seen, reader: Any, writer: asyncio.StreamWriter) -> None:
         if b"stream" in seen.line:
             writer.write(STREAM + b"2\r\nhi\r\n")
@@ -314,13 +307,11 @@ async def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one() 
 
 
 def _waiting(gateway: Gateway) -> int:
-    """Return how many bytes wait for the slowest client."""
     sides = gateway.server._server.server_state.connections
     return max(side.client_transport.get_write_buffer_size() for side in sides)
 
 
 async def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
-    """The same upwards: what the gateway took of a body is bounded while the upstream takes none."""
     release = asyncio.Event()
     total = 64 * MB
 
@@ -375,7 +366,6 @@ async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
 
 
 async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> None:
-    """The next is refused as a provider refuses too many, and another session is not."""
     async with passing(streams) as gateway:
         clients = [await gateway.client() for _ in range(256)]
         for client in clients:

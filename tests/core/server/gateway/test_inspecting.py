@@ -42,7 +42,6 @@ def event(data: dict[str, Any]) -> bytes:
 
 
 def message_stream(*tools: str) -> bytes:
-    """Return a stream of Anthropic's that says something and calls *tools*."""
     calls = (
         scripted.say_call(name, {"command": CANARY}, f"t{n}") for n, name in enumerate(tools, 1)
     )
@@ -51,7 +50,6 @@ def message_stream(*tools: str) -> bytes:
 
 
 def stream_of_items(*items: dict[str, Any]) -> bytes:
-    """Return a stream of OpenAI's Responses with *items*."""
     events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
     for n, item in enumerate(items):
         events.append({"type": "response.output_item.added", "output_index": n, "item": item})
@@ -66,8 +64,6 @@ JSON = b"Content-Type: application/json"
 
 
 def says(pieces: Sequence[bytes], *lines: bytes) -> Answering:
-    """Answer with *pieces*, each a chunk of its own."""
-
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         head = b"\r\n".join([b"HTTP/1.1 200 OK", b"Transfer-Encoding: chunked", *lines])
         writer.write(head + b"\r\n\r\n")
@@ -82,7 +78,6 @@ def says(pieces: Sequence[bytes], *lines: bytes) -> Answering:
 async def inspecting(
     answering: Answering, agent: str = "claude", builtins: str = "instead", *, augment: bool = False
 ) -> AsyncGenerator[Gateway, None]:
-    """Have a gateway that inspects, whose session is a launched agent's."""
     async with passing(answering, inspect=True) as gateway:
         gateway.session = await gateway.another_session(
             agent=agent, opened_by="launch", builtins=builtins, augment=augment
@@ -97,7 +92,6 @@ def seen_of(gateway: Gateway) -> ToolCallsView:
 
 
 async def until_seen(gateway: Gateway, **expected: Any) -> ToolCallsView:
-    """Wait until what was seen has these members."""
     async with asyncio.timeout(PATIENCE):
         while any(getattr(seen_of(gateway), name) != each for name, each in expected.items()):
             await asyncio.sleep(0.005)
@@ -112,7 +106,6 @@ async def ask_model(
 
 
 async def raw_answers(inspects: bool, splits: Sequence[Sequence[bytes]]) -> list[bytes]:
-    """Return every byte that a client gets for each way to send the same stream."""
     answers: list[bytes] = []
     async with passing(says([]), inspect=inspects) as gateway:
         for pieces in splits:
@@ -139,7 +132,6 @@ def joined(answers: Sequence[bytes]) -> list[bytes]:
 
 
 async def test_a_stream_split_anywhere_is_the_same_and_read_the_same() -> None:
-    """Also byte by byte, in the middle of a letter, of a line end and of a name."""
     stream = message_stream("Bash", "Read")
     splits = [[stream[:n], stream[n:]] for n in range(1, len(stream), 11)]
     splits.append([stream[n : n + 1] for n in range(len(stream))])
@@ -172,7 +164,6 @@ async def test_what_is_not_of_the_format_passes(
 
 
 async def test_a_call_of_a_tool_that_was_switched_off_marks_the_session() -> None:
-    """Once for each tool, with the time, on record, and its own counts at its end."""
     tools = ("Bash", "mcp__aileron__Read", "WebFetch", "Bash")
     async with inspecting(says([message_stream(*tools)], SSE)) as gateway:
         before = gateway.app.clock.now()
@@ -206,7 +197,6 @@ async def test_a_session_that_calls_only_what_is_through_the_gate_is_not_marked(
 
 
 async def test_codex_calls_of_every_kind_are_seen() -> None:
-    """Functions in a namespace and beside it, custom tools, and the shell that has a kind of its own."""
     items: tuple[dict[str, Any], ...] = (
         {"type": "function_call", "call_id": "a", "name": "Bash", "namespace": "mcp__aileron"},
         {"type": "function_call", "call_id": "b", "name": "exec_command", "arguments": "{}"},
@@ -240,7 +230,6 @@ async def test_calls_of_chat_completions_are_seen_whole_and_streamed() -> None:
 
 
 async def test_an_answer_that_is_not_read_is_counted_with_the_reason() -> None:
-    """Compressed, of a format without a reader, without a type that says what it is; errors are none."""
     packed = gzip.compress(message_stream("Bash"))
     async with inspecting(says([packed], SSE, b"Content-Encoding: gzip")) as gateway:
         client = await gateway.client()
@@ -272,7 +261,6 @@ async def test_a_session_in_augment_mode_is_not_inspected() -> None:
 
 @pytest.fixture
 def go_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Nothing of an answer is read before this is set."""
     event, feed = threading.Event(), StreamReader.feed
 
     def slow(self: StreamReader, data: bytes) -> Any:
@@ -292,7 +280,6 @@ async def all_read(gateway: Gateway) -> None:
 
 
 async def test_a_reader_that_is_slow_delays_nothing(go_on: threading.Event) -> None:
-    """The whole answer is there before its first byte was read; what was seen comes later."""
     stream = message_stream("Bash")
     async with inspecting(says([stream[:50], stream[50:]], SSE)) as gateway:
         for _ in range(3):
@@ -305,7 +292,6 @@ async def test_a_reader_that_is_slow_delays_nothing(go_on: threading.Event) -> N
 async def test_what_is_unread_is_bounded(
     go_on: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beyond that an answer is given up, and counted; the next one is read again, and another session's always."""
     stream = message_stream("Bash")
     monkeypatch.setattr(inspection, "MAX_BYTES", 2 * len(stream) + 20)
     async with inspecting(says([stream], SSE)) as gateway:
@@ -363,7 +349,6 @@ async def test_a_client_that_hangs_up_leaves_nothing_unread_and_calls_so_far_cou
 
 
 async def test_nothing_of_arguments_or_text_is_kept(caplog: pytest.LogCaptureFixture) -> None:
-    """Searched in the home, the log and the screen's state; a name that is none is not kept either."""
     name = f"Bash {CANARY}!"
     with caplog.at_level("DEBUG"):
         async with inspecting(says([message_stream("Bash", name)], SSE)) as gateway:
@@ -382,7 +367,6 @@ async def test_nothing_of_arguments_or_text_is_kept(caplog: pytest.LogCaptureFix
 
 
 async def test_a_mark_outlives_the_console(tmp_path: Path) -> None:
-    """It is read from the audit, also where nothing is inspected any more; without one there is no view."""
     home = Home(tmp_path / "home")
     home.path.mkdir(mode=0o700)
     settings = Settings(gateway=GatewaySettings(inspect=True))

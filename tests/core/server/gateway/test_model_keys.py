@@ -60,7 +60,6 @@ class Keyed:
         return self.opened.placeholder.encode()
 
     def line(self, provider: str, value: bytes | None = None) -> bytes:
-        """Return the header line with the placeholder, or with *value* in its place."""
         name, before = HEADERS[provider]
         return name + b": " + before + (self.placeholder if value is None else value)
 
@@ -72,7 +71,6 @@ class Keyed:
 
     @property
     def waits(self) -> bool:
-        """Whether the console says that the session waits for the vault."""
         session_id = self.opened.session.session_id
         views = {each.session_id: each for each in self.gateway.app.publisher.sessions()}
         return views[session_id].waits_for_vault
@@ -111,7 +109,6 @@ async def keyed(
 async def test_the_key_replaces_the_placeholder_in_its_header(
     provider: str, tmp_path: Path
 ) -> None:
-    """The placeholder in a body, a query or another header is forwarded as it is."""
     async with keyed(tmp_path) as made:
         body = b'{"said": "%b"}' % made.placeholder
         target = PATHS[provider] + (b"&" if b"?" in PATHS[provider] else b"?")
@@ -145,7 +142,6 @@ async def test_the_key_replaces_the_placeholder_in_its_header(
 
 
 async def test_a_body_in_chunks_carries_the_key_too(tmp_path: Path) -> None:
-    """As agents send what they do not know the length of."""
     async with keyed(tmp_path) as made:
         client = await made.client()
         lines = (made.line("openai"), b"Transfer-Encoding: chunked")
@@ -192,7 +188,6 @@ async def test_elsewhere_a_request_with_the_placeholder_is_refused(tmp_path: Pat
 
 
 async def test_only_a_sessions_own_placeholder_and_its_own_providers_count(tmp_path: Path) -> None:
-    """Another session's, its other tokens and a key of one's own are forwarded as they are."""
     async with keyed(tmp_path, providers=("openai",)) as made:
         client = await made.client()
         other = await made.gateway.another_session(key_providers=PROVIDERS)
@@ -236,7 +231,6 @@ async def test_a_locked_vault_is_said_in_the_providers_shape(tmp_path: Path) -> 
 
 
 async def test_a_key_is_for_one_https_address(tmp_path: Path) -> None:
-    """Of another upstream, a removed key, or plain http, nothing is sent."""
     async with keyed(tmp_path) as made:
         keys, client = made.gateway.app.model_keys, await made.client()
         with pytest.raises(InvalidRequest, match="not https"):
@@ -267,7 +261,6 @@ async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
 async def test_a_key_that_comes_back_is_masked_however_cut(framing: str, tmp_path: Path) -> None:
-    """In headers, trailers and the body: as it is and in base64; the lengths stay."""
     encoded = base64.b64encode(KEY)
     text = b"data: " + KEY + b" sk-ca " + encoded + b" sk-canary\n\nsk-c"
     masked = b"data: " + b"*" * len(KEY) + b" sk-ca "
@@ -321,7 +314,6 @@ async def test_an_event_is_passed_on_before_the_next_one_comes(tmp_path: Path) -
 
 @pytest.mark.parametrize("where", [b"Content-Encoding: gzip", b"Transfer-Encoding: gzip, chunked"])
 async def test_an_answer_that_is_compressed_is_not_passed_on(where: bytes, tmp_path: Path) -> None:
-    """Nobody could search it."""
     body = gzip.compress(KEY)
     rest = b"Content-Length: %d\r\n\r\n%b"
     if where.startswith(b"Transfer"):
@@ -334,7 +326,6 @@ async def test_an_answer_that_is_compressed_is_not_passed_on(where: bytes, tmp_p
 
 
 async def test_connections_are_not_shared_with_requests_without_a_key(tmp_path: Path) -> None:
-    """Nothing that an agent sent with its own key is in front of ours."""
     async with keyed(tmp_path) as made:
         client = await made.client()
         for _ in range(2):
@@ -344,7 +335,6 @@ async def test_connections_are_not_shared_with_requests_without_a_key(tmp_path: 
 
 
 async def test_model_traffic_waits_for_the_vault_where_config_requires_it(tmp_path: Path) -> None:
-    """`require_unlocked`: with a key of one's own as well; nothing while locked, everything after."""
     async with keyed(tmp_path, require_unlocked=True) as made:
         client = await made.client()
         line = made.line("anthropic", b"sk-mine")

@@ -15,7 +15,6 @@ from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
 
 
 async def test_headers_for_one_hop_do_not_go_up_and_the_rest_does() -> None:
-    """RFC 9110, 7.6.1: Connection, what it names, and their like."""
     async with passing() as gateway:
         client = await gateway.client()
         await client.ask(
@@ -27,7 +26,6 @@ async def test_headers_for_one_hop_do_not_go_up_and_the_rest_does() -> None:
 
 
 async def test_an_upstreams_base_path_stands_before_the_requests_own() -> None:
-    """`[gateway] openai = "http://host/base"`."""
     async with passing(base="/base/path") as gateway:
         client = await gateway.client()
         for target, up in (
@@ -42,7 +40,6 @@ async def test_an_upstreams_base_path_stands_before_the_requests_own() -> None:
 
 @EACH_LOOP
 async def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole() -> None:
-    """The boundaries of SSE's chunks; the next is sent only once the one before was read."""
     events = [b"data: %d\n\n" % number * (number + 1) for number in range(20)]
     read = asyncio.Event()
 
@@ -68,7 +65,6 @@ async def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole() ->
 
 
 async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> None:
-    """Boundaries, extensions apart; what follows the last chunk."""
     said = (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
         b"1\r\na\r\n2;ext=1\r\nbb\r\n3\r\nccc\r\n0\r\nX-Sum: 6\r\n\r\n"
@@ -84,8 +80,6 @@ async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> No
 
 
 async def test_answers_without_a_body_end_where_their_heads_do() -> None:
-    """HEAD, 204 and 304, whatever Content-Length says; an interim answer is skipped."""
-
     async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         if seen.line.startswith(b"HEAD"):
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n")
@@ -147,7 +141,6 @@ async def test_an_answer_that_comes_before_the_whole_question_passes_at_once() -
 
 
 async def test_a_request_with_expect_gets_its_interim_answer_and_passes() -> None:
-    """`Expect: 100-continue`: the client sends its body only then."""
     async with passing() as gateway:
         client = await gateway.client()
         await client.send(b"POST", b"/v1/messages", b"Expect: 100-continue", b"Content-Length: 4")

@@ -23,7 +23,6 @@ STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 async def echo_body(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-    """Answer with the body, and with a header of the request."""
     writer.write(
         b"HTTP/1.1 200 OK\r\nX-Echo: %b\r\nContent-Length: %d\r\n\r\n%b"
         % (CANARY, len(seen.body), seen.body)
@@ -31,12 +30,10 @@ async def echo_body(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -
 
 
 async def passed(gateway: Gateway) -> list[list[Any]]:
-    """Return what is on record of the gateway, batches in order."""
     return [body["requests"] for body in await records(gateway.app, "gateway.passed")]
 
 
 async def test_no_byte_of_ours_goes_up_nor_is_theirs_kept(caplog: pytest.LogCaptureFixture) -> None:
-    """Searched in all that the upstream heard, in the home, and in the log."""
     with caplog.at_level("DEBUG"):
         async with passing(echo_body) as gateway:
             client = await gateway.client()
@@ -68,7 +65,6 @@ def _contents(folder: Path) -> list[bytes]:
 
 
 async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> None:
-    """One record for many requests; the path without its query, the sizes of the bodies."""
     async with passing(echo_body) as gateway:
         client = await gateway.client()
         await client.ask(b"POST", b"/v1/messages?secret=1", body=b"12345")
@@ -98,7 +94,6 @@ async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_no
 
 
 async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 256 requests, after a while, and for a session that has ended at once."""
     monkeypatch.setattr(traffic_module, "_BATCH", 5)
     monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
     async with passing(echo_body) as gateway:
@@ -128,7 +123,6 @@ async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.Mo
 async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is not on record is kept in memory, within bounds, and written once that goes again."""
     monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
     monkeypatch.setattr(traffic_module, "_MAX_UNRECORDED", 3)
     monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
@@ -154,7 +148,6 @@ async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
 
 
 async def test_the_sessions_view_has_the_numbers_of_a_stream_and_not_for_each_chunk() -> None:
-    """News at most twice a second, however many chunks pass."""
     chunks = 300
     updates: list[SessionsUpdated] = []
 
@@ -196,7 +189,6 @@ def _shown(updates: list[SessionsUpdated], down: int) -> bool:
 
 
 async def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> None:
-    """The record and the screen get at most 200 characters of it."""
     async with passing(echo_body) as gateway:
         client = await gateway.client()
         path = b"/v1/" + b"x" * 20_000

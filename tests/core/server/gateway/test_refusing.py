@@ -159,7 +159,6 @@ async def over(
 
 
 async def test_a_sessions_own_socket_passes_its_token_and_no_other(tmp_path: Path) -> None:
-    """The socket is that session; once it has ended, its token is nobody's."""
     async with passing() as gateway:
         mine = gateway.session
         other = await gateway.another_session()
@@ -225,7 +224,6 @@ OUT_OF_IT = (
 
 
 async def test_no_path_leaves_the_base_path_of_an_upstream() -> None:
-    """However it is spelt: refused in the provider's shape, and nothing of it goes up."""
     async with passing(base="/team-a/proxy") as gateway:
         client = await gateway.client()
         for path in OUT_OF_IT:
@@ -247,7 +245,6 @@ async def test_no_path_leaves_the_base_path_of_an_upstream() -> None:
     ],
 )
 async def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path: bytes) -> None:
-    """Dots within a segment, and whatever there is where no base path is to be kept."""
     async with passing(base=base) as gateway:
         client = await gateway.client()
         assert (await client.ask(b"GET", path))[1] == b"ok"
@@ -255,7 +252,6 @@ async def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path:
 
 
 async def test_connect_is_no_way_through() -> None:
-    """The console is nobody's forward proxy."""
     async with passing() as gateway:
         target = f"127.0.0.1:{gateway.upstream.port}".encode()
         for sent in (target, b"/gw/%b/v1/x" % gateway.session.gateway_token.encode()):
@@ -267,7 +263,6 @@ async def test_connect_is_no_way_through() -> None:
 
 
 async def test_traffic_that_unverified_settings_redirect_is_refused() -> None:
-    """In the provider's shape; it passes once the settings count."""
     async with passing() as gateway:
         gateway.app.accepted_settings.count = False
         head, body = await (await gateway.client()).ask(b"GET", b"/v1/models")
@@ -279,7 +274,6 @@ async def test_traffic_that_unverified_settings_redirect_is_refused() -> None:
 
 
 async def test_traffic_that_no_settings_redirect_passes_all_the_same() -> None:
-    """Its own provider is where it goes without a config.toml as well."""
     names = Names("127.0.0.1")
     async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
         gateway.app.accepted_settings.count = False

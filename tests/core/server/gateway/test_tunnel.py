@@ -35,7 +35,6 @@ MB = 1024 * 1024
 async def echo_back(
     _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Switch, say hello with the head, then send back whatever comes."""
     writer.write(SWITCHED + b"\x81\x05hello")
     while data := await reader.read(65536):
         writer.write(data)
@@ -43,7 +42,6 @@ async def echo_back(
 
 
 async def open_tunnel(gateway: Gateway) -> Client:
-    """Return a client whose upgrade has been answered, hello included."""
     client = await gateway.client()
     await client.send(b"GET", b"/v1/responses?x=1", *UPGRADE)
     assert await read_head(client.reader) == SWITCHED
@@ -53,7 +51,6 @@ async def open_tunnel(gateway: Gateway) -> Client:
 
 @EACH_LOOP
 async def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte() -> None:
-    """Today's Codex asks for one; 8 MB of anything, counted, and a clean end both ways."""
     sent = bytes(range(256)) * (8 * MB // 256)
     async with passing(echo_back) as gateway:
         client = await open_tunnel(gateway)
@@ -116,8 +113,6 @@ async def test_an_upgrade_that_the_upstream_refuses_has_an_ordinary_answer_and_t
 
 @EACH_LOOP
 async def test_nothing_is_lost_that_comes_right_behind_the_switch() -> None:
-    """In the next reads, and with the end behind it."""
-
     async def stream(
         _seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
