@@ -176,9 +176,8 @@ def certificates_read_once() -> Iterator[None]:
 
 def change_rows(home: Path, *statements: str) -> None:
     """Run *statements* on the database of *home*, each by itself, as another program would."""
-    with closing(
-        sqlite3.connect(home / "aileron.db", isolation_level=None, timeout=10)
-    ) as connection:
+    opened = sqlite3.connect(home / "aileron.db", isolation_level=None, timeout=10)
+    with closing(opened) as connection:
         for statement in statements:
             connection.execute(statement)
 
@@ -207,9 +206,8 @@ def _short(seen: dict[str, str]) -> str:
 
 
 async def records(app: App, event: str | None = None) -> list[dict[str, Any]]:
-    found = await app.database.read(
-        lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
-    )
+    query = "SELECT body FROM audit ORDER BY seq"
+    found = await app.database.read(lambda c: c.execute(query).fetchall())
     bodies = [json.loads(body) for (body,) in found]
     return [body for body in bodies if event is None or body["event"] == event]
 
@@ -280,9 +278,8 @@ class Core:
         self.session = session
         self.token = token
         # As a front end begins: what is there already, and then what changes.
-        self.events: list[CoreEvent] = [
-            ApprovalUpdated(view=view) for view in app.publisher.approvals()
-        ]
+        waiting = app.publisher.approvals()
+        self.events: list[CoreEvent] = [ApprovalUpdated(view=view) for view in waiting]
         self._heard = asyncio.Event()
         app.events.subscribe(self._on_event)
 
@@ -467,9 +464,8 @@ class Core:
     async def back(self, view: ApprovalView) -> ApprovalView:
         """Return the view once it waits for the person again after *view* was answered."""
         await self.view(view.approval_id, lambda v: v.state == "checking", after=view.version)
-        return await self.view(
-            view.approval_id, lambda v: v.state == "pending", after=view.version + 1
-        )
+        later = view.version + 1
+        return await self.view(view.approval_id, lambda v: v.state == "pending", after=later)
 
     async def records(self, event: str | None = None) -> list[dict[str, Any]]:
         return await records(self.app, event)

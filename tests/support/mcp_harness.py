@@ -59,19 +59,16 @@ hosts = []
 """
 
 
-def _action(
-    installed: InstalledConnectors, name: str, *, gated: bool, connector: str = ECHO
-) -> str:
+def _action(given: InstalledConnectors, name: str, *, gated: bool, connector: str = ECHO) -> str:
     step = ("do", connector, True, 'text = "${args.text}"')
-    used = InstalledConnectors(hashes={connector: installed.hashes[connector]})
+    used = InstalledConnectors(hashes={connector: given.hashes[connector]})
     return chained(used, step, inputs=[("text", "string", False)], name=name, gated=gated)
 
 
 def _install_actions(home: Path) -> InstalledConnectors:
     installed = install_connectors(home)
-    stalling = ConnectorStore(home).install_bytes(
-        bytes(wasmtime.wat2wasm(_STALLING)), _MANIFEST.encode()
-    )
+    module = bytes(wasmtime.wat2wasm(_STALLING))
+    stalling = ConnectorStore(home).install_bytes(module, _MANIFEST.encode())
     installed.hashes[_STALLS] = stalling.identity.hash
     actions = home / "actions"
     actions.mkdir(mode=0o700, exist_ok=True)
@@ -93,13 +90,11 @@ class WatchedApi(AgentApi):
         super().__init__(app)
         self.waits: list[float] = []
 
-    async def _wait(
-        self, row: Any, session: Any, approval_id: str, seconds: float, gone: Any
-    ) -> Any:
+    async def _wait(self, row: Any, session: Any, id_: str, seconds: float, gone: Any) -> Any:
         self.polls += 1
         self.waits.append(seconds)
         try:
-            return await super()._wait(row, session, approval_id, seconds, gone)
+            return await super()._wait(row, session, id_, seconds, gone)
         finally:
             self.polls -= 1
 
@@ -250,10 +245,8 @@ class Served:
         installed = _install_actions(self._home)
         async with App.open(Home(self._home), self._options) as app:
             self.app = app
-            sockets = [
-                bind_tcp("127.0.0.1", await app.address.remembered_port()),
-                bind_unix(app.home.socket),
-            ]
+            tcp = bind_tcp("127.0.0.1", await app.address.remembered_port())
+            sockets = [tcp, bind_unix(app.home.socket)]
             self.port: int = sockets[0].getsockname()[1]
             app.address.listen_on(self.port)
             agents = WatchedApi(app)
@@ -465,9 +458,8 @@ async def official_client(
             server = StdioServerParameters(command=command, args=arguments, env=environment)
         else:
             bearer = {"Authorization": f"Bearer {TOKEN}"}
-            http = await stack.enter_async_context(
-                httpx2.AsyncClient(headers=bearer, timeout=httpx2.Timeout(30))
-            )
+            opened = httpx2.AsyncClient(headers=bearer, timeout=httpx2.Timeout(30))
+            http = await stack.enter_async_context(opened)
             url = f"http://127.0.0.1:{console.port}/mcp"
             server = streamable_http_client(url, http_client=http)
         yield await stack.enter_async_context(

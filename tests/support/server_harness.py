@@ -86,9 +86,8 @@ def template_of(path: str) -> str | None:
 
 def hold_to_the_document(method: str, path: str, answer: Answer) -> None:
     """Fail unless the document describes this answer."""
-    if method == "HEAD" or not answer.headers.get("content-type", "").startswith(
-        "application/json"
-    ):
+    kind = answer.headers.get("content-type", "")
+    if method == "HEAD" or not kind.startswith("application/json"):
         return
     operation = DOCUMENT["paths"].get(template_of(path) or "", {}).get(method.lower())
     if operation is None:
@@ -104,9 +103,8 @@ def hold_to_the_document(method: str, path: str, answer: Answer) -> None:
 
 def query(home: Path, statement: str) -> list[tuple[Any, ...]]:
     """Return what *statement* finds in the database of *home*, as another program reads it."""
-    with contextlib.closing(
-        sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)
-    ) as database:
+    opened = sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)
+    with contextlib.closing(opened) as database:
         return database.execute(statement).fetchall()
 
 
@@ -300,9 +298,8 @@ class Attended(Console):
         self.hosts: dict[str, dict[str, Any]] = {}
         """By session: the hosts that it was refused, and those that it was allowed."""
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        threading.Thread(
-            target=self._read, args=(self.process.stdout, self._events), daemon=True
-        ).start()
+        reading = (self.process.stdout, self._events)
+        threading.Thread(target=self._read, args=reading, daemon=True).start()
 
     @staticmethod
     def _read(stream: Any, events: "queue.SimpleQueue[dict[str, Any] | None]") -> None:

@@ -40,20 +40,12 @@ async def shown_json(home: Path, id_: str) -> dict[str, Any]:
     return json.loads(await printed_of(home, id_, "--json"))["call"]
 
 
-async def test_a_call_is_shown_whole_or_as_deleted(
-    start: Start, home: Path, clock: FrozenClock
-) -> None:
+async def test_a_call_is_shown_or_as_deleted(start: Start, home: Path, clock: FrozenClock) -> None:
     async with start() as core:
         free = await core.call("get-draft", {"id": DRAFT})
         run = free.row.run_id
         text = await printed_of(home, run)
-        for part in (
-            "get-draft",
-            f'"id": "{DRAFT}"',
-            "Q3 numbers",
-            core.session.agent,
-            "completed",
-        ):
+        for part in ("get-draft", f'"{DRAFT}"', "Q3 numbers", core.session.agent, "completed"):
             assert part in text, part
         call = await shown_json(home, run)
         assert (call["arguments"], call["state"]) == ({"id": DRAFT}, "completed")
@@ -74,9 +66,7 @@ async def test_a_call_is_shown_whole_or_as_deleted(
         assert (await shown_json(home, later.row.run_id))["deleted_at"] == second["at"]
 
 
-async def test_it_shows_what_contained_a_calls_session_and_its_records(
-    core: Core, home: Path
-) -> None:
+async def test_it_shows_what_contained_a_session_and_its_records(core: Core, home: Path) -> None:
     line = "Not contained: it connected by itself; it can do whatever your account can."
     run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
     assert f"┃ {line}" in await printed_of(home, run)
@@ -108,9 +98,8 @@ async def test_a_decided_call_has_who_when_the_words_and_the_reason(core: Core, 
         spoofed = [line for line in text.splitlines() if "State  completed" in line]
         assert all("┃" in line[: line.index("State")] for line in spoofed)
     assert (await shown_json(home, denied.approval_id))["reason"] == HOSTILE
-    assert (await shown_json(home, failed.row.run_id))["failure"]["class"] == (
-        failed.row.failure.class_
-    )
+    failure = (await shown_json(home, failed.row.run_id))["failure"]
+    assert failure["class"] == failed.row.failure.class_
 
 
 @pytest.mark.usefixtures("protected")
@@ -157,9 +146,8 @@ async def test_no_part_of_a_spoilt_record_reaches_the_terminal_raw(home: Path, s
     """The table can be edited by any program of this user; its text is shown, never obeyed."""
     own = Home(home)
     own.prepare()
-    record = AuditRecord(
-        at="2026-01-02T03:04:05.000Z", event=AuditEvent.RUN_STARTED, summary="s", run=RUN
-    )
+    at, event = "2026-01-02T03:04:05.000Z", AuditEvent.RUN_STARTED
+    record = AuditRecord(at=at, event=event, summary="s", run=RUN)
     written = Database(own.database)
     await written.write(lambda tx: tx.record(record))
     await asyncio.to_thread(written.close)
@@ -171,9 +159,8 @@ async def test_no_part_of_a_spoilt_record_reaches_the_terminal_raw(home: Path, s
             body |= dict.fromkeys(("at", "event", "actor", "summary", SPOILT), SPOILT)
         database.execute("UPDATE audit SET body = ?", (json.dumps(body),))
         database.commit()
-    printed = "".join(
-        aileron("audit", *command, home=home).stdout for command in (("list",), ("show", RUN))
-    )
+    printed = aileron("audit", "list", home=home).stdout
+    printed += aileron("audit", "show", RUN, home=home).stdout
     assert not {"\x1b", "\x07", "\u202e"} & set(printed)
     assert printed.count("‹ESC›") >= (5 if spoilt == "text" else 0)
 
@@ -182,7 +169,7 @@ async def listed(home: Path, *words: str) -> Mapping[str, Any]:
     return await asyncio.to_thread(aileron_json, "audit", "list", "-n", "500", *words, home=home)
 
 
-async def test_records_are_listed_by_what_is_asked_for(
+async def test_records_are_listed_by_any_filter(
     start: Start, home: Path, clock: FrozenClock
 ) -> None:
     async with start() as core:

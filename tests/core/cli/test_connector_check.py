@@ -36,9 +36,8 @@ def test_everything_wrong_with_a_connector_is_reported_at_once(tmp_path: Path) -
     (tmp_path / "manifest.toml").write_text(
         '[connector]\nname = "nowhere"\nversion = "v1"\ncolour = "red"\n', encoding="utf-8"
     )
-    (tmp_path / "connector.wasm").write_bytes(
-        bytes(wasmtime.wat2wasm('(module (import "env" "system" (func)))'))
-    )
+    module = wasmtime.wat2wasm('(module (import "env" "system" (func)))')
+    (tmp_path / "connector.wasm").write_bytes(bytes(module))
     done = connector("check", str(tmp_path), "--json")
     found = report(done)
     assert (done.returncode, found["ok"]) == (1, False)

@@ -19,6 +19,7 @@ from aileron_tui.cli.logfile import LogFile, log_path, show_logs
 from aileron_tui.cli.output import CommandContext
 
 OURS = "aileron_core.somewhere"
+Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -28,12 +29,10 @@ def log(tmp_path: Path) -> Iterator[LogFile]:
     handler.close()
 
 
-def tell(
-    log: LogFile, *args: Any, name: str = OURS, level: int = logging.INFO, **more: Any
-) -> None:
+def tell(log: LogFile, *args: Any, name: str = OURS, level: int = logging.INFO, **of: Any) -> None:
     message, *rest = args
     record = logging.LogRecord(name, level, "/src/module.py", 7, message, tuple(rest), None)
-    for key, value in more.items():
+    for key, value in of.items():
         setattr(record, key, value)
     log.handle(record)
 
@@ -111,7 +110,7 @@ def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_lost_lines_are_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_lost_lines_are_counted(tmp_path: Path, capfd: Captured) -> None:
     """Nothing of them reaches the terminal, and the next line that can be written says how many."""
     log = LogFile(tmp_path / "aileron.log", max_bytes=10_000_000, keep=1)
     real = os.dup(log.stream.fileno())
@@ -177,7 +176,7 @@ def test_what_goes_wrong_in_the_process_is_in_the_log_alone(tmp_path: Path, leve
 # Reading
 
 
-def read_log(home: Path, capsys: pytest.CaptureFixture[str], count: int = 50, **how: bool) -> str:
+def read_log(home: Path, capsys: Captured, count: int = 50, **how: bool) -> str:
     context = CommandContext(home=home, json=how.get("json", False), color=False)
     assert show_logs(context, count, follow=False) == 0
     return capsys.readouterr().out
@@ -194,9 +193,7 @@ def set_aside(tmp_path: Path) -> Path:
     return home.path
 
 
-def test_the_newest_lines_are_read_over_all_files(
-    set_aside: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_newest_lines_are_read(set_aside: Path, capsys: Captured) -> None:
     items = json.loads(read_log(set_aside, capsys, 15, json=True))["items"]
     assert [item["message"] for item in items] == [f"line {number}" for number in range(15, 30)]
     text = read_log(set_aside, capsys, 2)
@@ -204,9 +201,7 @@ def test_the_newest_lines_are_read_over_all_files(
     assert read_log(set_aside, capsys, 0) == ""
 
 
-def test_lines_of_another_program_are_marked(
-    set_aside: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_of_another_program_are_marked(set_aside: Path, capsys: Captured) -> None:
     with log_path(Home(set_aside)).open("ab") as file:
         file.write(b'\x1b[2J\x07\xff not JSON\n[1]\n{"level": "error", "x": "\\u0007\\u202e"}\n')
         file.write(b'{"message": "no end of line"')
@@ -218,7 +213,7 @@ def test_lines_of_another_program_are_marked(
     assert [set(item) for item in items] == [{"line"}, {"line"}, {"level", "x"}]
 
 
-def test_a_home_without_log_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_home_without_log_is_no_error(tmp_path: Path, capsys: Captured) -> None:
     assert "is empty" in read_log(tmp_path / "none", capsys)
     assert json.loads(read_log(tmp_path / "none", capsys, json=True)) == {"items": []}
     assert not (tmp_path / "none").exists()

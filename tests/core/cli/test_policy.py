@@ -26,9 +26,8 @@ async def test_check_names_each_problem_and_unknown_field(tmp_path: Path, mailbo
     file = tmp_path / "policy.toml"
     rule = '[[rule]]\nactions = ["readdress"]\ndecision = "allow"\nwhere = {{ "{}" = "any" }}\n'
     file.write_text(rule.format("fetched.Tu") + "bogus = 1\n")
-    assert f"{file}:5:1: rule[0].bogus: is not a key here" in await printed(
-        "check", home=tmp_path, code=2
-    )
+    printed_text = await printed("check", home=tmp_path, code=2)
+    assert f"{file}:5:1: rule[0].bogus: is not a key here" in printed_text
     file.write_text(rule.format("fetched.Tu"))
     found = await printed_json("check", str(file), home=tmp_path, code=2)
     (problem,) = found["problems"]
@@ -39,9 +38,7 @@ async def test_check_names_each_problem_and_unknown_field(tmp_path: Path, mailbo
     assert "0 errors" in await printed("check", home=tmp_path)
 
 
-async def test_explain_says_what_answered_a_call_or_why_nothing_did(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_explain_says_what_answered_a_call_or_why(tmp_path: Path, mailbox: Mailbox) -> None:
     denied = '\n[[rule]]\nactions = ["readdress"]\ndecision = "deny"\nwhere = { "args.to" = { within = "evil.example" } }\n'
     async with opened(tmp_path, mailbox, ALLOWED + denied) as core:
         row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
@@ -54,14 +51,10 @@ async def test_explain_says_what_answered_a_call_or_why_nothing_did(
         assert "Anna" not in await printed("explain", row.run_id, home=tmp_path)
         bad = (await core.call("readdress", {"id": DRAFT, "to": "x@evil.example"})).row
         found = await printed_json("explain", bad.run_id, home=tmp_path)
-        assert (found["decision"], found["by"], found["looked_at"]) == (
-            "deny",
-            "policy.toml:7",
-            ["args.to"],
-        )
-        asked = await end(
-            core, await core.call("readdress", {"id": DRAFT, "to": ANNA, "bcc": ANNA})
-        )
+        expected = {"decision": "deny", "by": "policy.toml:7", "looked_at": ["args.to"]}
+        assert {name: found[name] for name in expected} == expected
+        call = await core.call("readdress", {"id": DRAFT, "to": ANNA, "bcc": ANNA})
+        asked = await end(core, call)
         await core.app.approvals.deny(asked.approval_id or "", "")
         text = await printed("explain", asked.approval_id or "", home=tmp_path)
         assert "left to you" in text
@@ -75,12 +68,8 @@ async def test_grants_are_listed_by_their_console(tmp_path: Path, mailbox: Mailb
         view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
         await grant(core, view, 3)
         (found,) = (await printed_json("grants", home=tmp_path))["items"]
-        assert (found["id"], found["action"], found["uses"], found["used"]) == (
-            "g1",
-            "readdress",
-            5,
-            0,
-        )
+        expected = {"id": "g1", "action": "readdress", "uses": 5, "used": 0}
+        assert {name: found[name] for name in expected} == expected
         assert found["tests"]["fetched.To"] == "is"
         text = await printed("grants", home=tmp_path)
         assert "fetched.To: is" in text

@@ -19,11 +19,8 @@ from tests.support.mcp_harness import NEW, OTHER_TOKEN, TOKEN, ThreadConsole
 
 pytestmark = pytest.mark.anyio
 
-PARAMS = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {},
-    "clientInfo": {"name": "x", "version": "1"},
-}
+CLIENT = {"name": "x", "version": "1"}
+PARAMS = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PARAMS}
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 DISCOVER = {"jsonrpc": "2.0", "id": 3, "method": "server/discover", "params": {"_meta": NEW}}

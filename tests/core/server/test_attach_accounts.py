@@ -85,9 +85,7 @@ async def test_an_account_is_bound_by_a_secret_that_no_record_holds(
     """The call that waited uses it. Signed is a commitment, whose random value is kept nowhere either."""
     caplog.set_level(logging.DEBUG)
     core, sent = console.core, list[bytes]()
-    monkeypatch.setattr(
-        attach, "to_bytes", lambda content: sent.append(to_bytes(content)) or sent[-1]
-    )
+    monkeypatch.setattr(attach, "to_bytes", lambda it: sent.append(to_bytes(it)) or sent[-1])
     view = await waiting(core, "see")
     intent = account_of(core, user="the-user-canary")
     await console.ask(intent)
@@ -177,9 +175,8 @@ async def test_what_is_done_with_accounts_names_the_signed_intent(console: Conso
     await console.hears(ApprovalUpdated, lambda e: e.view == view)
     need = view.account_need
     assert need is not None
-    chosen = ChooseAccount(
-        approval_id=view.approval_id, connector=need.connector, binding=NAME, remember=True
-    )
+    named = {"connector": need.connector, "binding": NAME, "remember": True}
+    chosen = ChooseAccount(approval_id=view.approval_id, **named)
     await console.ask(chosen)
     await core.ended(view)
     gated = await waiting(core)
@@ -216,9 +213,8 @@ async def test_what_is_done_with_accounts_names_the_signed_intent(console: Conso
         "vault.locked": "asked",
     }.items():
         answers = DeviceAnswers()
-        bodies = [
-            each | ({name: "x"} if each["event"] == of else {}) for each in await core.records()
-        ]
+        kept = await core.records()
+        bodies = [each | ({name: "x"} if each["event"] == of else {}) for each in kept]
         assert any(answers.problem(each) for each in bodies), of
 
 
@@ -235,10 +231,8 @@ async def test_a_login_is_an_attached_consoles_and_ends_with_it(home: Path, tmp_
             await core.until_record("library.authenticated", 3)
             console = await Console(core).confirmed(as_owners=True)
             (user,) = core.app.console.accounts.accounts().users
-            own = Secret(CLIENT_SECRET)
-            begin = BeginLogin(
-                connector_hash=user.hash, identity="work", client_id=CLIENT_ID, client_secret=own
-            )
+            client = {"client_id": CLIENT_ID, "client_secret": Secret(CLIENT_SECRET)}
+            begin = BeginLogin(connector_hash=user.hash, identity="work", **client)
             await console.ask(begin)
             login = (await console.hears(LoginUpdated)).login
             assert login.url.startswith(f"{server.base}/authorize?")

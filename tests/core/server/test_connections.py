@@ -38,13 +38,11 @@ async def trickled(client: Client, meanwhile: Callable[[], object] | None = None
     return sent
 
 
-async def answered_head(
-    client: Client, method: str, path: str, token: str = "", body: str = ""
-) -> bytes:
+async def answered_head(client: Client, method: str, path: str, token: str = "") -> bytes:
     lines = [f"{method} {path} HTTP/1.1", f"Host: {client.host.decode()}"]
     if token:
         lines.append(f"Authorization: Bearer {token}")
-    client.writer.write("\r\n".join([*lines, "", body]).encode())
+    client.writer.write("\r\n".join([*lines, "", ""]).encode())
     head = await read_head(client.reader)
     await read_body(head, client.reader)
     return head
@@ -93,9 +91,7 @@ async def test_more_connections_without_a_token_than_there_are_places_shut_nobod
         assert gateway.upstream.seen[-1].body == b"abc"
 
 
-async def test_a_session_with_all_its_places_ends_no_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_session_with_all_its_places_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is beyond goes, of its own; a silent one of another session's stays, and a request goes on."""
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_SESSION", 5)
     async with passing() as gateway, asyncio.timeout(PATIENCE):
@@ -119,9 +115,7 @@ async def test_a_session_with_all_its_places_ends_no_others(
 
 @EACH_LOOP
 @pytest.mark.parametrize("kind", ["body", "gateway"])
-async def test_a_request_that_is_not_whole_is_the_last(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_half_a_request_is_a_last_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "_LINGER_SECONDS", 0.3)
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         client = await gateway.client("wrong")

@@ -106,6 +106,5 @@ def test_what_is_sent_is_bounded_as_the_document_says() -> None:
 
 def test_a_contained_sessions_socket_is_described() -> None:
     opened = {"session_id": "", "token": "", "gateway_token": "", "url": ""}
-    hold_to_schema(
-        "OpenedSession", {**opened, "expires_at": "2026-01-01T00:00:00.000Z", "socket": "/run/s"}
-    )
+    end = {"expires_at": "2026-01-01T00:00:00.000Z", "socket": "/run/s"}
+    hold_to_schema("OpenedSession", {**opened, **end})

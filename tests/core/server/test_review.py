@@ -44,9 +44,7 @@ async def review(core: Core) -> AsyncIterator[Review]:
 # Pairing
 
 
-async def test_a_confirmed_device_approves_what_it_was_shown(
-    review: Review, mailbox: Mailbox
-) -> None:
+async def test_a_confirmed_device_approves_what_it_saw(review: Review, mailbox: Mailbox) -> None:
     core, device = review.core, await review.unconfirmed()
     (found,) = review.shown()
     assert (found.words, found.confirmed, found.kind) == (device.words, False, "page")
@@ -256,9 +254,8 @@ async def test_the_page_is_the_same_for_every_id_and_asks_its_own_server(review:
             for path in ("/review", f"/review/{view.approval_id}", "/review?x=1",
                          f"/review/act-20260101T000000-{'0' * 16}")
         ]  # fmt: skip
-        assert (
-            len({each.content for each in pages}) == len({str(each.headers) for each in pages}) == 1
-        )
+        assert len({each.content for each in pages}) == 1
+        assert len({str(each.headers) for each in pages}) == 1
         for path in ("/review", "/review.js", "/review.css"):
             headers = (await client.get(path)).headers
             policy = headers["content-security-policy"]
@@ -282,9 +279,8 @@ async def test_a_proxy_that_the_person_named_passes_and_is_linked_to(review: Rev
         headers = device.headers("item", b'{"id":"x"}') | {"Host": host}
         assert (await device.post("item", b'{"id":"x"}', headers)).status_code == 404
         async with httpx.AsyncClient(verify=False) as client:
-            assert (
-                await client.get(f"{review.url}/review", headers={"Host": host})
-            ).status_code == 200
+            page = await client.get(f"{review.url}/review", headers={"Host": host})
+            assert page.status_code == 200
             other = await client.get(f"{review.url}/v1/health", headers={"Host": host})
             assert other.status_code == (403 if host == "box.example" else 200)
     device.origin = "https://box.example.evil.example"
@@ -303,9 +299,7 @@ async def test_settings_that_nobody_accepted_are_not_in_force(protected: None, c
 # Answers
 
 
-async def test_lines_that_were_not_seen_ask_for_a_second_press(
-    review: Review, mailbox: Mailbox
-) -> None:
+async def test_what_was_not_seen_asks_for_a_second_press(review: Review, mailbox: Mailbox) -> None:
     """The home counts them, by the parts that it sent; a number of the device's own decides nothing."""
     core, device = review.core, await review.paired()
     review.drawing.lines = 25
@@ -313,10 +307,8 @@ async def test_lines_that_were_not_seen_ask_for_a_second_press(
     item = await device.look(view.approval_id)
     assert (item["lines"], [each["lines"] for each in item["parts"]]) == (10, [10, 5])
     first = await device.decide("approve")  # it claims all 25, and was sent 10
-    assert (first.status_code, first.json()) == (
-        409,
-        {"ask": "15 lines were not seen.", "unseen": 15},
-    )
+    assert first.status_code == 409
+    assert first.json() == {"ask": "15 lines were not seen.", "unseen": 15}
     for wrong in (0, 14, 16):
         again = await device.decide("approve", unseen=wrong)
         assert again.json() == {"ask": "15 lines were not seen.", "unseen": 15}
@@ -337,9 +329,7 @@ async def test_lines_that_were_not_seen_ask_for_a_second_press(
 
 
 @pytest.mark.core(settings=Settings(console=ConsoleSettings(arm_ms=400)))
-async def test_an_answer_right_after_a_change_is_too_soon(
-    clock: FrozenClock, review: Review
-) -> None:
+async def test_an_answer_after_a_change_is_too_soon(clock: FrozenClock, review: Review) -> None:
     """By the home's clock, whatever the device says: after the item, and after the question for a second press."""
     review.drawing.offer_of = lambda _verdict, _unseen: Offer(ask="It has findings.")
     device, view = await review.paired(), await review.core.ask()
@@ -364,11 +354,8 @@ async def test_an_answer_counts_for_what_was_sent_last_and_is_still_so(review: R
     old = device.answer("approve")
     await device.look(second.approval_id)
     assert error_of(await device.post("decide", old)) == "conflict"
-    for name, value in {
-        "shown": "0" * 64,
-        "digest": "0" * 64,
-        "approval": first.approval_id,
-    }.items():
+    wrong = {"shown": "0" * 64, "digest": "0" * 64, "approval": first.approval_id}
+    for name, value in wrong.items():
         assert error_of(await device.decide("approve", **{name: value})) == "conflict", name
     for name, value in {"home": "/elsewhere", "device": "dev-0"}.items():
         assert error_of(await device.decide("approve", **{name: value})) == "invalid_request"
@@ -402,9 +389,8 @@ async def test_of_two_hands_one_counts_and_the_other_is_told_whose(review: Revie
     hand = "-".join((device if winner is answers[0] else other).words)
     assert winner.json() == {"state": "denied"}
     told = loser.json()["error"]["message"]
-    assert re.fullmatch(
-        f"This call was answered already: {hand} denied it at [0-9:]{{8}}. .*", told
-    )
+    whose = f"This call was answered already: {hand} denied it at [0-9:]{{8}}. .*"
+    assert re.fullmatch(whose, told)
     assert ((await core.ended(view)).hand, (await core.ended(view)).reason) == (hand, "not today")
     with pytest.raises(Conflict, match=hand):
         await core.do(Deny(approval_id=view.approval_id))
@@ -514,14 +500,10 @@ async def test_the_list_follows_what_waits_and_ends_with_the_device(review: Revi
             pass
         began = core.app.clock.monotonic()
         view = await core.ask()
-        (row,) = (await listed(lambda each: each["waiting"] and each["waiting"][0]["digest"]))[
-            "waiting"
-        ]
-        assert (row["id"], row["digest"], row["title"]) == (
-            view.approval_id,
-            view.digest,
-            view.title,
-        )
+        found = await listed(lambda each: each["waiting"] and each["waiting"][0]["digest"])
+        (row,) = found["waiting"]
+        assert (row["id"], row["digest"]) == (view.approval_id, view.digest)
+        assert row["title"] == view.title
         await core.do(Deny(approval_id=view.approval_id))
         await listed(lambda each: not each["waiting"])
         await core.do(SetPause(paused=True))
@@ -635,9 +617,8 @@ async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Re
         forged = Device(url="", device_id=device.device_id, item=device.item, shown=device.shown)
         answer = forged.answer("approve")
         text = json.dumps(answer["decision"], sort_keys=True, separators=(",", ":"))
-        body.update(
-            signed=text, device_key=point_of(forged.key).hex(), signature=answer["signature"]
-        )
+        key = point_of(forged.key).hex()
+        body.update(signed=text, device_key=key, signature=answer["signature"])
 
     changes: list[Callable[[dict[str, Any]], object]] = [
         lambda b: b.update(digest="0" * 64),

@@ -240,9 +240,8 @@ def trusting(authority: Authority) -> str:
     """Return what has Chromium trust *authority* alone besides those of the world."""
     key = x509.load_pem_x509_certificate(authority.file.read_bytes()).public_key()
     spki = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return (
-        f"--ignore-certificate-errors-spki-list={b64encode(hashlib.sha256(spki).digest()).decode()}"
-    )
+    pinned = b64encode(hashlib.sha256(spki).digest()).decode()
+    return f"--ignore-certificate-errors-spki-list={pinned}"
 
 
 async def approved(review: Review, page: Page) -> None:

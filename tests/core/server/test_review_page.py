@@ -243,10 +243,8 @@ async def test_no_text_from_outside_is_more_than_text(review: Review) -> None:
     await review.core.ask()
     page = await review.paired(viewport=PHONE)
     usual: set[str] | None = None
-    together = [
-        Attack("everything", everything(700)),
-        *(each for each in ATTACKS if each.name == "html"),
-    ]
+    html = (each for each in ATTACKS if each.name == "html")
+    together = [Attack("everything", everything(700)), *html]
     for attack in (Attack("plain", "plain"), *(ATTACKS if ALL else together)):
         text = cut_to(attack, 3_000)
         views = hostile_snapshot(review.core.app.clock.now(), lambda text=text: text).approvals
@@ -266,11 +264,8 @@ def drawn_for_the_page(review: Review, view: ApprovalView) -> list[Any]:
     sent = SentItem.draw(view, review.drawing, paused=False, writable=True, more={"arm_ms": 400})
     (row,) = review.drawing.rows([view])
     ids = {"id": view.approval_id, "version": view.version, "digest": view.digest}
-    return [
-        json.loads(sent.body),
-        {**row, **ids},
-        [json.loads(each)["blocks"] for each in sent.parts],
-    ]
+    parts = [json.loads(each)["blocks"] for each in sent.parts]
+    return [json.loads(sent.body), {**row, **ids}, parts]
 
 
 _UNREADABLE = """() => {

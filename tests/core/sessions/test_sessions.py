@@ -182,9 +182,7 @@ LINES: list[tuple[Session, Containment, str]] = [
 
 
 @pytest.mark.parametrize(("session", "containment", "line"), LINES)
-def test_a_line_says_what_contains_it(
-    session: Session, containment: Containment, line: str
-) -> None:
+def test_a_line_tells_containment(session: Session, containment: Containment, line: str) -> None:
     """What was seen counts over what its launcher reported."""
     assert containment_line(session, containment) == line
 
@@ -228,9 +226,7 @@ async def test_the_opening_records_what_is_reported_and_the_end_what_was_seen(ho
 
 def test_terms_are_read_as_they_were_recorded_and_nothing_of_another_type_is() -> None:
     """A record of an older version names fewer, and lists that are empty."""
-    terms = SessionTerms(
-        network="hosts", hosts=("a:1", "b:2"), plugin_tools=("p.q.op",), augment=True
-    )
+    terms = SessionTerms(network="hosts", hosts=("a:1", "b:2"), plugin_tools=("p",), augment=True)
     assert SessionTerms.from_json(terms.to_json()) == terms
     older = {"containment": "x", "network": "all", "hosts": [], "writes": ["/data"]}
     assert SessionTerms.from_json(older) == SessionTerms(network="all", writes=("/data",))

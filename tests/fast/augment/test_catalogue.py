@@ -15,11 +15,8 @@ def test_what_settings_leave_out_is_no_tool() -> None:
         for name in ("send-draft", "b")
     ]
     catalogue = Catalogue.of(actions, lambda action, _: action == "send-draft")
-    assert [tool.name for tool in catalogue.tools] == [
-        "send_draft",
-        "check_action_status",
-        "withdraw_action",
-    ]
+    names = [tool.name for tool in catalogue.tools]
+    assert names == ["send_draft", "check_action_status", "withdraw_action"]
     assert catalogue.actions == {"send_draft": "send-draft"}
     assert catalogue.tools[0].description == "Run send-draft."
 

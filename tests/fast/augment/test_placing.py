@@ -32,9 +32,8 @@ REAL: tuple[dict[str, Any], ...] = (
 
 def known(*, results: tuple[ToolResult, ...] = (), items: Any = REAL) -> Conversations:
     found = Conversations()
-    turn = HiddenTurn(
-        before=history_digest([ASKED]), items=items, results=results, ran=("f: completed",)
-    )
+    before = history_digest([ASKED])
+    turn = HiddenTurn(before=before, items=items, results=results, ran=("f: completed",))
     found.hide(after=history_digest([ASKED, SEEN]), alone=digest_of([SEEN]), turn=turn)
     return found
 
@@ -44,9 +43,8 @@ def history_digest(items: Any) -> str:
 
 
 def placed(conversations: Conversations, items: list[Any], **more: Any) -> list[Any]:
-    return list(
-        placed_history(ANTHROPIC_MESSAGES, ReadHistory.of(items), conversations, **more).items
-    )
+    found = placed_history(ANTHROPIC_MESSAGES, ReadHistory.of(items), conversations, **more)
+    return list(found.items)
 
 
 def test_a_hidden_turn_stands_where_the_agent_has_its_answer() -> None:
@@ -72,9 +70,8 @@ def test_our_results_come_before_the_agents_in_one_message() -> None:
     assert [each["tool_use_id"] for each in last["content"]] == ["c", "d"]
     tool = {"role": "tool", "tool_call_id": "d", "content": "own"}
     items = [ASKED, SEEN, tool]
-    found = placed_history(
-        CHAT_COMPLETIONS, ReadHistory.of(items), known(results=ours, items=REAL[:1])
-    )
+    chat, ours_known = ReadHistory.of(items), known(results=ours, items=REAL[:1])
+    found = placed_history(CHAT_COMPLETIONS, chat, ours_known)
     assert [each.get("tool_call_id") for each in found.items] == [None, None, "c", "d"]
     *_, last = placed(known(results=ours, items=REAL[:1]), [ASKED, SEEN])
     assert last["content"][0]["tool_use_id"] == "c"

@@ -64,10 +64,8 @@ def test_a_line_of_exactly_the_limit_is_whole() -> None:
 )
 def test_events_are_the_same_however_cut(texts: list[str], end: bytes, sizes: list[int]) -> None:
     """Both line ends, comments and other fields in between; every event once, in order."""
-    data = b"".join(
-        b": ping" + end + b"event: message" + end + b"data: " + t.encode() + end + end
-        for t in texts
-    )
+    before = b": ping" + end + b"event: message" + end + b"data: "
+    data = b"".join(before + text.encode() + end + end for text in texts)
     assert list(read_events(cut(data, sizes))) == [t.encode() for t in texts]
 
 
@@ -84,9 +82,8 @@ def parsed(data: bytes, sizes: Iterable[int] = ()) -> tuple[int, dict[str, str],
 
 @given(st.lists(st.binary(min_size=1, max_size=300)), st.lists(st.integers(0, 200)))
 def test_a_chunked_answer_is_put_together_again(chunks: list[bytes], sizes: list[int]) -> None:
-    body = (
-        b"".join(b"%x;ext=1\r\n%s\r\n" % (len(c), c) for c in chunks) + b"0\r\nTrailer: x\r\n\r\n"
-    )
+    body = b"".join(b"%x;ext=1\r\n%s\r\n" % (len(each), each) for each in chunks)
+    body += b"0\r\nTrailer: x\r\n\r\n"
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Y:  z \r\n\r\n"
     status, headers, got = parsed(head + body, sizes)
     assert (status, headers["x-y"], got) == (200, "z", b"".join(chunks))

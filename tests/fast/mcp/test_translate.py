@@ -293,9 +293,7 @@ def test_an_output_is_the_same_json_and_nothing_in_it_is_obeyed(attack: Attack) 
     }
     result = run_result(body)
     text = text_of(result)
-    assert all(harmless(char) or char in "\ufe0e\ufe0f" for char in text if char not in _BLANK), (
-        text
-    )
+    assert not [each for each in text if not harmless(each) and each not in _BLANK]
     assert json.loads(text) == result["structuredContent"]
     whole = attack.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     kept = whole if "\ud800" in attack.text else attack.text
@@ -325,7 +323,7 @@ def test_a_failure_cannot_forge_a_line_of_the_result(attack: Attack) -> None:
     names = [line.partition(": ")[0] for line in lines[1:]]
     assert names == ["status", "class", "retriable", "boundary", "audit_id", "details"]
     assert lines[1] == "status: failed"
-    assert all(harmless(char) or char in _BLANK + "\ufe0e\ufe0f" for line in lines for char in line)
+    assert all(harmless(char) or char in _BLANK for line in lines for char in line)
     assert result["isError"]
 
 

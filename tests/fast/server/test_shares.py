@@ -53,9 +53,7 @@ class Connection:
 
 
 @pytest.mark.parametrize("is_idle", [True, False])
-def test_the_session_with_most_connections_pays(
-    is_idle: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_most_connections_pays(is_idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it uses all of them: the newest one, of another session, was closed in their place."""
     monkeypatch.setattr(http_protocol, "_share", lambda part: 12 // part)
     limits = ConnectionLimits()

@@ -130,9 +130,8 @@ class Agent:
         return {"model": "m", history: self.history, **more, **own, **self.more}
 
     def _openai(self) -> Any:
-        return sdk("openai").AsyncOpenAI(
-            base_url=self.base + "/v1", api_key=KEY, max_retries=self.retries
-        )
+        base = self.base + "/v1"
+        return sdk("openai").AsyncOpenAI(base_url=base, api_key=KEY, max_retries=self.retries)
 
     async def _messages(self) -> Reply:
         asked = self._asked("messages", max_tokens=100)
@@ -248,11 +247,9 @@ class Augmented(Gateway):
         await client.send(b"POST", PATHS[wire], *lines, body=model_request(wire, **more))
         return client
 
-    async def asked(
-        self, wire: str = "messages", *lines: bytes, **more: Any
-    ) -> tuple[bytes, bytes]:
+    async def asked(self, wire: str = "messages", *lines: bytes, **of: Any) -> tuple[bytes, bytes]:
         """Return the answer to such a request, over a connection of its own."""
-        return await (await self.sent(wire, *lines, **more)).answer()
+        return await (await self.sent(wire, *lines, **of)).answer()
 
     async def all_over(self) -> None:
         """Wait until no request is open any more."""

@@ -61,9 +61,7 @@ class ScriptedModel:
         """Where there is one, a stream stops in its middle until it is set, and a whole answer before it."""
         self.asked = asyncio.Event()
 
-    async def __call__(
-        self, seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def __call__(self, seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         request = json.loads(seen.body)
         number = len(self.requests)
         self.requests.append(request)

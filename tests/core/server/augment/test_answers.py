@@ -22,9 +22,8 @@ def history(request: dict[str, Any]) -> list[Any]:
 @EACH_WIRE
 @STREAMED
 async def test_a_call_of_ours_runs_and_the_agent_sees_one_answer(wire: str, stream: bool) -> None:
-    model = ScriptedModel(
-        [Text("I look. "), Call("read_inbox", {"text": "hello"})], [Text("It says hello.")]
-    )
+    call = Call("read_inbox", {"text": "hello"})
+    model = ScriptedModel([Text("I look. "), call], [Text("It says hello.")])
     async with augmenting(model) as made:
         reply = await made.agent(wire, stream=stream, tools=("own_tool",)).ask("read it")
         assert reply.text == "I look. It says hello."
@@ -127,13 +126,10 @@ async def test_each_request_begins_with_the_one_before(wire: str, stream: bool) 
 @pytest.mark.parametrize(
     ("store", "encrypted", "kept"), [(False, "", 0), (False, "sealed", 1), (True, "", 1)]
 )
-async def test_reasoning_goes_back_if_it_can(
-    stream: bool, store: bool, encrypted: str, kept: int
-) -> None:
+async def test_reasoning_returns(stream: bool, store: bool, encrypted: str, kept: int) -> None:
     """OpenAI refuses an item of which it knows nothing but the id."""
-    model = ScriptedModel(
-        [Thinking("hm", encrypted), Call("read_inbox", {"text": "a"})], [Text("Read.")]
-    )
+    call = Call("read_inbox", {"text": "a"})
+    model = ScriptedModel([Thinking("hm", encrypted), call], [Text("Read.")])
     async with augmenting(model) as made:
         await made.agent("responses", stream=stream, more={"store": store}).ask("read it")
         kinds = [each.get("type") for each in history(model.requests[1])]
@@ -161,10 +157,8 @@ async def test_in_a_mixed_turn_ours_run_and_the_agent_gets_its_own(wire: str, st
         assert told.index("read_inbox") < told.index("own_tool") < told.index("of the agent")
         assert "ours" in told
         if wire == "messages":
-            assert [b["tool_use_id"] for b in history(model.requests[1])[-1]["content"]] == [
-                "call_0_1",
-                "c-own",
-            ]
+            results = history(model.requests[1])[-1]["content"]
+            assert [each["tool_use_id"] for each in results] == ["call_0_1", "c-own"]
         await agent.ask("thanks")
         _same_beginning(model)
         assert await made.runs() == [("read-inbox", "completed")]

@@ -87,9 +87,7 @@ async def test_a_request_that_is_refused_loses_nothing_of_what_ran() -> None:
         assert [len(each["messages"]) for each in model.requests] == [1, 1, 3]
 
 
-async def test_nothing_is_asked_of_a_model_that_cannot_be_put_on_record(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_cannot_be_put_on_record_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in the middle of an answer, nor by a request that passes as it is."""
     model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Passed.")])
     async with augmenting(model) as made:
@@ -134,9 +132,8 @@ async def test_no_tool_has_the_name_of_another(wire: str) -> None:
     model = ScriptedModel([Text("Nothing.")])
     async with augmenting(model) as made:
         await made.asked(wire, tools=tools)
-    offered = [
-        each.get("function") or each.get("custom") or each for each in model.requests[0]["tools"]
-    ]
+    tools = model.requests[0]["tools"]
+    names = [(each.get("function") or each.get("custom") or each)["name"] for each in tools]
     names = [each["name"] for each in offered]
     assert len(names) == len(set(names))
     assert names[:2] in ([taken, "read_inbox"], [f"agent_{taken}", "read_inbox"])
@@ -200,7 +197,7 @@ async def test_bodies_and_answers_are_bounded_over_all_requests(stream: bool) ->
         assert (await made.agent("messages", stream=stream).ask("go")).text == "Fits."
 
 
-async def test_a_session_with_unfinished_bodies_harms_no_other(
+async def test_unfinished_bodies_of_a_session_harm_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Five of them filled the memory that all sessions share, and another one got 429 for 96 seconds."""
@@ -368,9 +365,7 @@ async def test_nothing_is_sent_for_a_session_that_has_ended(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_no_request_outlives_its_answer(
-    monkeypatch: pytest.MonkeyPatch, stream: bool
-) -> None:
+async def test_no_request_outlives_its_end(monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
     """Nor does it wait for a collection of garbage."""
     read: list[weakref.ref[object]] = []
 

@@ -69,9 +69,8 @@ async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(
         await made.until(lambda: wrote)
         await wait_until_stable(lambda: wrote)
         assert wrote < 24 * MB
-        (side,) = [
-            each for each in made.server._server.server_state.connections if each.client_is_full
-        ]
+        sides = made.server._server.server_state.connections
+        (side,) = [each for each in sides if each.client_is_full]
         assert side.transport.get_write_buffer_size() < MB
         assert (await made.agent(wire, stream=True).ask("read it")).text == "Read."
         await read_head(slow.reader)

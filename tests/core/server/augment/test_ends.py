@@ -121,9 +121,8 @@ async def test_a_refusal_in_a_stream_is_an_error_event_of_the_provider(wire: str
 @WIRE_AND_STREAM
 async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: bool) -> None:
     async with augmenting(ScriptedModel(Refusal(529, "overloaded"))) as made:
-        with pytest.raises(
-            (sdk("anthropic").APIStatusError, sdk("openai").APIStatusError)
-        ) as caught:
+        kinds = (sdk("anthropic").APIStatusError, sdk("openai").APIStatusError)
+        with pytest.raises(kinds) as caught:
             await made.agent(wire, stream=stream).ask("read it")
         assert caught.value.status_code == 529
 
@@ -212,9 +211,8 @@ async def test_a_vault_locked_midway_stops_the_model(
         await model(*given)
 
     async with keyed(tmp_path, locking, require_unlocked=required) as made:
-        made.opened = await made.gateway.another_session(
-            **LAUNCHED, key_providers=("anthropic", "openai")
-        )
+        both = ("anthropic", "openai")
+        made.opened = await made.gateway.another_session(**LAUNCHED, key_providers=both)
         agent = await made.client()
         provider = "anthropic" if wire == "messages" else "openai"
         line = made.line(provider, b"sk-own" if required else None)
@@ -236,9 +234,8 @@ async def test_each_request_to_the_model_is_on_record() -> None:
     async with augmenting(model) as made:
         await made.agent("messages", stream=True).ask("read it")
         await made.app.traffic.sweep(everything=True)
-        passed = [
-            row for body in await records(made.app, "gateway.passed") for row in body["requests"]
-        ]
+        kept = await records(made.app, "gateway.passed")
+        passed = [row for body in kept for row in body["requests"]]
         assert [row[1:5] for row in passed] == [["anthropic", "POST", "/v1/messages", 200]] * 2
         assert sorted(row[5] for row in passed) == sorted(len(seen.body) for seen in model.seen)
         opened = (await records(made.app, "session.opened"))[0]

@@ -41,9 +41,8 @@ async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
     )
     async with augmenting(model, hold_seconds=0.0) as made:
         agent = await made.client()
-        asking = asyncio.create_task(
-            agent.ask(b"POST", PATHS["chat"], ASKS, body=model_request("chat"))
-        )
+        asked = agent.ask(b"POST", PATHS["chat"], ASKS, body=model_request("chat"))
+        asking = asyncio.create_task(asked)
         await made.approve()
         _, answer = await asking
         assert told(answer) == [
@@ -58,9 +57,7 @@ async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
 
 
 async def test_what_is_told_is_withdrawn_once_nobody_reads_the_answer() -> None:
-    model = ScriptedModel(
-        [Call("send_draft", {"text": "one"})], [Call("send_draft", {"text": "two"})]
-    )
+    model = ScriptedModel(*([Call("send_draft", {"text": text})] for text in ("one", "two")))
     async with augmenting(model) as made:
         other = await held_client(made)
         await made.waiting()

@@ -153,10 +153,8 @@ async def test_another_sessions_approval_is_not_found() -> None:
         view = await made.waiting()
         other = await made.another_session()
         name = {"approval_id": view.approval_id}
-        model.answers += [
-            [Call("check_action_status", name), Call("withdraw_action", name)],
-            [Text("No.")],
-        ]
+        calls = [Call(each, name) for each in ("check_action_status", "withdraw_action")]
+        model.answers += [calls, [Text("No.")]]
         agent = made.agent("chat")
         agent.base = agent.base.replace(made.session.gateway_token, other.gateway_token)
         await agent.ask("withdraw it")

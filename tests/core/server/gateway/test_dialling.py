@@ -80,7 +80,7 @@ async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> 
         assert f"models.example resolves to {address}" in message
 
 
-async def test_a_name_that_does_not_resolve_delays_no_other(
+async def test_a_name_that_does_not_resolve_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However many requests wait for it: the threads that resolve names are for all sessions."""
@@ -146,9 +146,7 @@ async def test_the_console_is_nobodys_upstream() -> None:
         ("http://nowhere.example", "cannot be resolved"),
     ],
 )
-async def test_an_upstream_that_cannot_be_reached_is_named_in_an_error(
-    url: str, words: str
-) -> None:
+async def test_an_upstream_that_cannot_be_reached_is_named(url: str, words: str) -> None:
     async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Plain\r\n\r\n")
 
@@ -287,9 +285,7 @@ async def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
 
 
 @pytest.mark.parametrize("names", [("HTTPS_PROXY", "NO_PROXY"), ("https_proxy", "no_proxy")])
-def test_the_proxy_is_the_environments(
-    monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
-) -> None:
+def test_the_proxy_is_as_set(monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]) -> None:
     """And one that cannot be used is said, not passed by."""
     for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)

@@ -409,9 +409,8 @@ async def test_a_session_with_all_places_of_model_requests_has_no_other_one_refu
     """Where few files may be open, 256 requests of one session were all that there were."""
     async with passing(streams) as gateway:
         gateway.handler._places.total = 4
-        for token in [gateway.session.gateway_token] * 4 + [
-            (await gateway.another_session()).gateway_token
-        ]:
+        tokens = [gateway.session.gateway_token] * 4
+        for token in (*tokens, (await gateway.another_session()).gateway_token):
             client = await gateway.client(token)
             await client.send(b"GET", b"/v1/responses/x")
             assert (await read_head(client.reader)).startswith(b"HTTP/1.1 200 ")

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,8 @@ def event(data: dict[str, Any]) -> bytes:
 
 
 def message_stream(*tools: str) -> bytes:
-    calls = (
-        scripted.say_call(name, {"command": CANARY}, f"t{n}") for n, name in enumerate(tools, 1)
-    )
+    call = partial(scripted.say_call, arguments={"command": CANARY})
+    calls = (call(name, id_=f"t{n}") for n, name in enumerate(tools, 1))
     said = scripted.Said("text", (f"{CANARY} \u00e9\u2028",))
     return scripted.stream("anthropic_messages", scripted.Turn(1, (said, *calls)))
 
@@ -356,9 +356,8 @@ async def test_nothing_of_arguments_or_text_is_kept(caplog: pytest.LogCaptureFix
             await until_seen(gateway, by_name=(("Bash", 1),), others=1)
             await gateway.app.traffic.sweep(everything=True)
             await gateway.app.tool_calls.sweep(everything=True)
-            kept = [
-                each.read_bytes() for each in gateway.app.home.path.rglob("*") if each.is_file()
-            ]
+            files = gateway.app.home.path.rglob("*")
+            kept = [each.read_bytes() for each in files if each.is_file()]
             assert b"session.went_around" in b"".join(kept)
             assert b"session.calls_counted" in b"".join(kept)
             assert CANARY.encode() not in b"".join(kept)

@@ -106,9 +106,7 @@ async def keyed(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_the_key_replaces_the_placeholder_in_its_header(
-    provider: str, tmp_path: Path
-) -> None:
+async def test_the_key_replaces_its_placeholder_in_a_header(provider: str, tmp_path: Path) -> None:
     async with keyed(tmp_path) as made:
         body = b'{"said": "%b"}' % made.placeholder
         target = PATHS[provider] + (b"&" if b"?" in PATHS[provider] else b"?")

@@ -156,9 +156,8 @@ async def test_a_model_request_is_traced_without_its_path_or_contents() -> None:
     async with passing(tracer=traced.tracer) as gateway:
         client = await gateway.client()
         header = f"traceparent: {TRACEPARENT}".encode()
-        await client.ask(
-            b"POST", b"/v1/canary?q=canary", header, b"X-Canary: canary", body=b"canary"
-        )
+        lines = (header, b"X-Canary: canary")
+        await client.ask(b"POST", b"/v1/canary?q=canary", *lines, body=b"canary")
         assert header in gateway.upstream.seen[0].lines
         session = gateway.session_id
     span = traced.named("aileron.gateway_request")

@@ -207,7 +207,7 @@ async def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> Non
 
 
 @pytest.mark.parametrize("planted", [False, True])
-async def test_a_gateway_token_planted_in_a_row_opens_nothing(
+async def test_a_gateway_token_in_a_planted_row_opens_nothing(
     tmp_path: Path, planted: bool
 ) -> None:
     """A row is no authority; its session's record vouches for the token's hash."""

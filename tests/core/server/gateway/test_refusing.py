@@ -81,9 +81,8 @@ async def test_another_token_passes_nothing() -> None:
 
 async def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothing_else() -> None:
     async with passing() as gateway:
-        head, body = await (await gateway.client(gateway.session.token)).ask(
-            b"POST", b"/v1/messages", body=b"{}"
-        )
+        client = await gateway.client(gateway.session.token)
+        head, body = await client.ask(b"POST", b"/v1/messages", body=b"{}")
         assert head.startswith(b"HTTP/1.1 401 Unauthorized\r\n")
         assert json.loads(body)["error"]["type"] == "authentication_error"
         client = await gateway.client()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Any
 
 import pytest
 
@@ -32,9 +33,7 @@ SWITCHED = (
 MB = 1024 * 1024
 
 
-async def echo_back(
-    _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def echo_back(_: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(SWITCHED + b"\x81\x05hello")
     while data := await reader.read(65536):
         writer.write(data)
@@ -113,9 +112,7 @@ async def test_an_upgrade_that_the_upstream_refuses_has_an_ordinary_answer_and_t
 
 @EACH_LOOP
 async def test_nothing_is_lost_that_comes_right_behind_the_switch() -> None:
-    async def stream(
-        _seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def stream(_: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         writer.write(SWITCHED)
         for frame in frames:
             for _ in range(turns):
@@ -138,9 +135,7 @@ async def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client() -
     """A tunnel's clean end comes behind all that was sent."""
     said = bytes(range(200)) * 200  # more than the kernel takes, less than makes the upstream wait
 
-    async def stream(
-        _seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def stream(_: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         writer.write(SWITCHED + b"\x81\x05hello" + said)
         writer.close()
 
@@ -160,9 +155,7 @@ async def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client() -
 
 @pytest.mark.parametrize("who", ["client", "upstream", "session"])
 async def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends(who: str) -> None:
-    async def stream(
-        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def stream(_: Seen, reader: Any, writer: asyncio.StreamWriter) -> None:
         writer.write(SWITCHED + b"\x81\x05hello")
         await reader.read(1)
         writer.transport.abort()
