@@ -45,7 +45,7 @@ from aileron_core.console_port.intents import (
     WithdrawAcceptance,
 )
 from aileron_core.console_port.standing import FieldTest, GrantTerms
-from aileron_core.console_port.view_models import HistoryQuery
+from aileron_core.console_port.view_models import ApprovalView, HistoryQuery
 from aileron_core.devices.pairing import MOST_DEVICES, Program
 from aileron_core.devices.signed import SignedIntent, request_text
 from aileron_core.errors import (
@@ -62,6 +62,7 @@ from aileron_core.vault.secret import Secret
 from aileron_tui.cli import attach
 from aileron_tui.cli.attach import AttachedCore, dial
 from tests.support.core_harness import (
+    DRAFT,
     PASSPHRASE,
     PATIENCE,
     Core,
@@ -109,6 +110,9 @@ class Console:
         await self.core.do(ConfirmDevice(device_id=id_, words=self.words, as_owners=as_owners))
         return await self.opened()
 
+    async def confirm(self, phrase: str = PASSPHRASE) -> None:
+        await asyncio.to_thread(self.port.confirm, self.words, phrase)
+
     async def opened(self) -> "Console":
         assert await asyncio.to_thread(self.port.wait, PATIENCE)
         self.snapshot = self.port.subscribe(self.told.append)
@@ -122,13 +126,19 @@ class Console:
             lambda: next((e for e in self.told if isinstance(e, kind) and ready(e)), None)
         )
 
+    async def sees(self, draft: str = DRAFT) -> ApprovalView:
+        """Return a call that the agent asks for once it was sent."""
+        view = await self.core.ask(draft)
+        await self.hears(ApprovalUpdated, lambda e: e.view == view)
+        return view
+
     async def refused(self, intent: Intent) -> str:
         """Return the sentence with which *intent* is refused."""
         self.told.clear()
         await self.ask(intent)
         return (await self.hears(IntentRefused)).message
 
-    async def post(self, path: str, body: Any) -> str:
+    async def post(self, body: Any, path: str = "/v1/attach/intent") -> str:
         """Send a request as a program would that has its key; return the class of the refusal, "" for none."""
         try:
             await asyncio.to_thread(self.port._post, path, body)  # pyright: ignore[reportPrivateUsage]
@@ -144,36 +154,39 @@ async def review(core: Core) -> AsyncIterator[Review]:
 
 
 @pytest.fixture
-async def console(review: Review) -> AsyncIterator[Console]:
+async def stranger(review: Review) -> AsyncIterator[Console]:
+    """A console that nobody has confirmed."""
     made = Console(review.core)
     yield made
     made.port.close()
+
+
+@pytest.fixture
+async def console(stranger: Console) -> Console:
+    return await stranger.confirmed()
 
 
 def yes(view: Any) -> Approve:
     return Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=3)
 
 
-async def test_a_confirmed_console_approves_what_it_saw(console: Console, mailbox: Mailbox) -> None:
-    core = console.core
+async def test_a_confirmed_console_approves_calls(stranger: Console, mailbox: Mailbox) -> None:
+    core, console = stranger.core, stranger
     await console.pair()
     (device,) = core.app.devices.views()
     assert (device.kind, device.words, device.confirmed) == ("console", console.words, False)
     assert device.pid == os.getpid()
     view = await core.ask()
     body = {"intent": to_frame(yes(view))}
-    assert await console.post("/v1/attach/intent", body) == "unauthorized"
+    assert await console.post(body) == "unauthorized"
     assert not await asyncio.to_thread(console.port.wait, 1.5)  # beats, and nothing else
-
     await core.do(ConfirmDevice(device_id=device.device_id, words=console.words))
     await console.opened()
     assert console.snapshot is not None
     assert console.snapshot.attached == "attached 1"
     assert console.snapshot.approvals == (view,)
     assert console.snapshot.records[-1].event == "device.paired"
-    second = await core.ask("r-8842189950")
-    assert (await console.hears(ApprovalUpdated, lambda e: e.view == second)).view == second
-
+    second = await console.sees("r-8842189950")
     await console.ask(yes(view))
     ended = await core.ended(view)
     assert (ended.state, ended.decided_by, ended.hand) == ("completed", "person", "attached 1")
@@ -183,7 +196,6 @@ async def test_a_confirmed_console_approves_what_it_saw(console: Console, mailbo
     assert (approved["hand"], signed["unseen"]) == ("attached 1", 3)
     assert signed["approval"] == view.approval_id
     assert audit_problems(core.app.home.path) == []
-
     own = await console.hears(ApprovalUpdated, lambda e: e.view.state == "completed")
     assert own.view.hand == "console"  # which is "you" on its screen
     await core.do(Deny(approval_id=second.approval_id))
@@ -194,7 +206,6 @@ async def test_a_confirmed_console_approves_what_it_saw(console: Console, mailbo
 async def test_only_the_process_that_attached_may_use_its_key(console: Console) -> None:
     """A key that got out is of no use: over the port of the pages, or from another process."""
     core = console.core
-    await console.confirmed()
     pairings = core.app.devices.pairings
     (device,) = pairings.devices()
     key = console.port._key  # pyright: ignore[reportPrivateUsage]
@@ -212,14 +223,15 @@ async def test_only_the_process_that_attached_may_use_its_key(console: Console) 
             request(99, elsewhere)
     request(99, os.getpid())
     device.program = Program(pid=1, executable="/sbin/init")
-    assert await console.post("/v1/attach/intent", {}) == "unauthorized"
+    assert await console.post({}) == "unauthorized"
 
 
-async def test_what_was_not_signed_or_shown_is_refused(console: Console, mailbox: Mailbox) -> None:
+async def test_what_was_not_signed_or_shown_is_refused(
+    console: Console, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what was: what a call is now may be on its way and not have been sent."""
     core = console.core
-    await console.confirmed()
-    view, other = await core.ask(), await core.ask("r-8842189950")
-    await console.hears(ApprovalUpdated, lambda e: e.view == other)
+    view, other = await core.ask(), await console.sees("r-8842189950")
     good = console.port._signed(yes(view))  # pyright: ignore[reportPrivateUsage]
     key = console.port._key._key  # pyright: ignore[reportPrivateUsage]
 
@@ -230,6 +242,7 @@ async def test_what_was_not_signed_or_shown_is_refused(console: Console, mailbox
         return {"intent": to_frame(intent), "decision": decision, "signature": signature}
 
     given = yes(view)
+    denial = Deny(approval_id=view.approval_id, grant=replace(TERMS, decision="deny"))
     wrong = {
         "no signature": {"intent": to_frame(given)},
         "another key": answer(given, by=new_key()),
@@ -240,57 +253,30 @@ async def test_what_was_not_signed_or_shown_is_refused(console: Console, mailbox
         "fewer unseen lines": answer(replace(given, unseen_lines=0)),
         "another item": answer(given, shown="0" * 64),
         "a grant": answer(replace(given, grant=TERMS)),
-        "a denial that stands": answer(
-            Deny(approval_id=view.approval_id, grant=replace(TERMS, decision="deny")),
-            verdict="deny",
-            unseen=0,
-        ),
+        "a denial that stands": answer(denial, verdict="deny", unseen=0),
         "a digest of another": answer(replace(given, digest=other.digest), digest=other.digest),
     }
     for what, body in wrong.items():
-        refused = await console.post("/v1/attach/intent", body)
+        refused = await console.post(body)
         assert refused == "forbidden" if "grant" in what or "stands" in what else refused, what
-    await core.app.approvals.refresh(view.approval_id)
-    newer = await core.looked(view.approval_id, after=view.version)
-    assert await console.post("/v1/attach/intent", answer(given)) == "conflict"  # as it was before
-    assert writes(mailbox).count("POST send") == 0
-    await console.hears(ApprovalUpdated, lambda e: e.view.version == newer.version)
-    await console.ask(yes(newer))
-    await core.ended(newer)
-
-
-async def test_a_call_that_has_changed_is_not_decided(
-    console: Console, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it is now is on its way and has not been sent: the answer is about what it was."""
-    core = console.core
-    await console.confirmed()
-    view = await core.ask()
-    await console.hears(ApprovalUpdated, lambda e: e.view == view)
     sent, encoded = threading.Event(), attach_routes._encoded  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(attach_routes, "_encoded", lambda e: sent.wait(PATIENCE) and encoded(e))
     await core.app.approvals.refresh(view.approval_id)
     newer = await core.looked(view.approval_id, after=view.version)
     try:
         assert newer.digest == view.digest
-        assert "changed while you answered" in await console.refused(yes(view))
+        assert "changed while you answered" in await console.refused(given)
     finally:
         sent.set()
+    assert await console.post(answer(given)) == "conflict"  # as it was before
     assert writes(mailbox).count("POST send") == 0
     await console.hears(ApprovalUpdated, lambda e: e.view.version == newer.version)
     await console.ask(yes(newer))
     await core.ended(newer)
-
-
-async def test_an_answer_after_anothers_is_told_whose_it_was(console: Console) -> None:
-    """Without the call's id, which says nothing to a person."""
-    core = console.core
-    await console.confirmed()
-    view = await core.ask()
-    await console.hears(ApprovalUpdated, lambda e: e.view == view)
-    await core.do(Deny(approval_id=view.approval_id))
+    # After another's answer it is told whose, without the call's id, which says nothing to a person.
+    await core.do(Deny(approval_id=other.approval_id))
     await console.hears(ApprovalUpdated, lambda e: e.view.state == "denied")
-    for late in (yes(view), Deny(approval_id=view.approval_id)):
+    for late in (yes(other), Deny(approval_id=other.approval_id)):
         told = await console.refused(late)
         assert told.startswith("This call was answered already: the console denied it at ")
 
@@ -298,30 +284,26 @@ async def test_an_answer_after_anothers_is_told_whose_it_was(console: Console) -
 async def test_a_body_that_is_too_large_or_no_frame_decides_nothing(console: Console) -> None:
     """One error body each, the console goes on, and so does its stream."""
     core = console.core
-    await console.confirmed()
-    view = await core.ask()
-    await console.hears(ApprovalUpdated, lambda e: e.view == view)
-    deep: Any = 0
+    view = await console.sees()
+    call, deep = {"approval_id": view.approval_id}, list[Any]()
     for _ in range(900):
         deep = [deep]
     for intent in (
-        {"Deny": {"approval_id": view.approval_id, "reason": "x" * 70_000}},
-        {"Deny": {"approval_id": view.approval_id, "reason": "\ud800"}},
-        {"Approve": {"approval_id": view.approval_id, "digest": view.digest, "unseen_lines": -1}},
+        {"Deny": {**call, "reason": "x" * 70_000}},
+        {"Deny": {**call, "reason": "\ud800"}},
+        {"Approve": {**call, "digest": view.digest, "unseen_lines": -1}},
         {"Deny": deep},
         {"Deny": {"approval_id": deep}},
         [],
         {"Deny": {}, "Approve": {}},
     ):
-        assert await console.post("/v1/attach/intent", {"intent": intent}) in (
-            "invalid_request",
-            "payload_too_large",
-        )
+        refused = await console.post({"intent": intent})
+        assert refused in ("invalid_request", "payload_too_large")
     signed: dict[str, Any] = console.port._signed(yes(view))  # pyright: ignore[reportPrivateUsage, reportAssignmentType]
     good = signed["decision"]
     for decision in ([], deep, {**good, "at": 2**60}, {**good, "home": "\ud800"}):
         body = {"intent": to_frame(yes(view)), **signed, "decision": decision}
-        assert await console.post("/v1/attach/intent", body) == "invalid_request"
+        assert await console.post(body) == "invalid_request"
     await console.ask(yes(view))
     await core.ended(view)
 
@@ -331,11 +313,10 @@ async def test_what_is_not_an_answer_is_refused(
 ) -> None:
     """In its own process, so that no passphrase leaves it; and by the server, whatever a program sends."""
     core = console.core
-    await console.confirmed()
     owners = [SetPause(paused=True), StopEverything()]
     for intent in (*owners, MakeLink(), ConfirmDevice(device_id="dev-1", words=())):
         assert "in the console itself" in await console.refused(intent)
-        refused = await console.post("/v1/attach/intent", {"intent": to_frame(intent)})
+        refused = await console.post({"intent": to_frame(intent)})
         assert refused == ("forbidden" if intent in owners else "invalid_request")
     sent: list[bytes] = []
     monkeypatch.setattr(attach, "to_bytes", lambda given: sent.append(given) or to_bytes(given))
@@ -345,9 +326,9 @@ async def test_what_is_not_an_answer_is_refused(
     assert core.app.pause.paused_since is None
 
 
-async def test_a_console_confirmed_as_the_owners_does_what_it_signed(console: Console) -> None:
+async def test_a_console_confirmed_as_the_owners_does_what_it_signed(stranger: Console) -> None:
     """Pause and stop, on record with its hand; altered, signed by another key or sent again, an intent does nothing."""
-    core = console.core
+    core, console = stranger.core, stranger
     await console.confirmed(as_owners=True)
     assert console.snapshot is not None
     assert console.snapshot.is_owners
@@ -359,6 +340,8 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(console: Co
 
     late = signed(pause)  # of a request before the ones that follow
     other_key = sign(new_key(), b"aileron intent v1\0{}").hex()
+    no_text = {"intent": {"EndSession": {"session_id": "\ud800"}}}
+    no_texts = {"intent": {"AcceptSuite": {"suite_id": "", "files": [["\ud800", "\ud800"]]}}}
     wrong: dict[str, Callable[[], dict[str, Any]]] = {
         "no signature": lambda: {"intent": to_frame(pause)},
         "a later number": lambda: late,
@@ -367,18 +350,12 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(console: Co
         "another time": lambda: signed(pause, at=1),
         "no time": lambda: signed(pause, at=2**53),
         "another key": lambda: signed(pause, signature=other_key),
-        "a text that is none": lambda: {
-            **signed(pause),
-            "intent": {"EndSession": {"session_id": "\ud800"}},
-        },
-        "a text in a list": lambda: {
-            **signed(pause),
-            "intent": {"AcceptSuite": {"suite_id": "", "files": [["\ud800", "\ud800"]]}},
-        },
+        "a text that is none": lambda: signed(pause) | no_text,
+        "a text in a list": lambda: signed(pause) | no_texts,
     }
-    assert await console.post("/v1/attach/intent", {"intent": {"SetPause": {}}})
+    assert await console.post({"intent": {"SetPause": {}}})
     for what, body in wrong.items():  # each signed with the number of the request that it is in
-        assert await console.post("/v1/attach/intent", body()) == "invalid_request", what
+        assert await console.post(body()) == "invalid_request", what
     assert core.app.pause.paused_since is None
 
     await console.ask(pause)
@@ -404,14 +381,12 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(console: Co
     assert audit_problems(core.app.home.path) == []
 
     bodies = await core.records()
-
-    def stripped(body: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in body.items() if name != "asked"}
-
-    for number in (n for n, each in enumerate(bodies) if "asked" in each):
-        answers = DeviceAnswers()
-        changed = [*bodies[:number], stripped(bodies[number]), *bodies[number + 1 :]]
-        assert any(map(answers.problem, changed)), bodies[number]["event"]
+    for number, each in enumerate(bodies):
+        if "asked" in each:
+            answers = DeviceAnswers()
+            stripped = {name: value for name, value in each.items() if name != "asked"}
+            changed = [*bodies[:number], stripped, *bodies[number + 1 :]]
+            assert any(map(answers.problem, changed)), each["event"]
     over = {"event": "device.ended", "device": asked["device"], "hand": "attached 1"}
     for number, each in enumerate(bodies):
         if each["event"] == "device.asked":
@@ -446,11 +421,11 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(console: Co
 
 
 @pytest.mark.parametrize("error", [StorageUnavailable, OwnerLost])
-async def test_a_stop_that_could_not_be_recorded_is_proven_by_what_came_of_it(
-    console: Console, monkeypatch: pytest.MonkeyPatch, error: type[AileronError]
+async def test_a_stop_that_was_not_recorded_is_proven_by_its_effects(
+    stranger: Console, monkeypatch: pytest.MonkeyPatch, error: type[AileronError]
 ) -> None:
     """It is carried out all the same; each record of what it did brings what was signed."""
-    core = console.core
+    core, console = stranger.core, stranger
     await console.confirmed(as_owners=True)
     view = await core.ask()
 
@@ -474,51 +449,45 @@ def test_what_each_intent_of_an_owner_can_lead_to_is_in_one_table() -> None:
     assert set(OWNERS_REQUESTS) == {each.__name__ for each in get_args(OwnersIntent)}
 
 
-async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alone: Core) -> None:
-    async with serving(served_alone):
-        console = Console(served_alone)
-        await console.pair()
-        await asyncio.to_thread(console.port.confirm, console.words, PASSPHRASE)
-        await console.opened()
-        file = next(f for f in served_alone.app.library.items() if f.kind == "connector")
-        folder = served_alone.app.home.path / file.file
-        parts = ((folder / each).read_bytes() for each in ("connector.wasm", "manifest.toml"))
-        key = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
-        (folder / SIGNED_FILE).write_bytes(signed(key, *parts))
-        await served_alone.app.library.poll()
-        held = WithdrawAcceptance(kind="connector", name=file.name, digest=file.digest)
-        await served_alone.do(held)
-        shown = served_alone.app.library.not_accepted()[0].signed_with
-        await console.hears(LibraryUpdated, lambda e: file.name in {f.name for f in e.not_accepted})
-        accept = Accept(kind="connector", name=file.name, digest=file.digest, signed_with=shown)
-        for other in (
-            replace(accept, digest="0" * 64),
-            replace(accept, signed_with="SHA256:other"),
-            replace(accept, signed_with=shown.replace("aileron", "other")),
-        ):
-            assert "not what the console was sent" in await console.refused(other)
-        await console.ask(accept)
-        await served_alone.until(
-            lambda: not any(f.name == file.name for f in served_alone.app.library.not_accepted())
-        )
-        accepted = (await served_alone.records("library.accepted"))[-1]
-        assert (accepted["name"], accepted["hand"]) == (file.name, "attached 1")
-        await console.hears(LibraryUpdated, lambda e: not e.not_accepted)
-        assert "not what the console was sent" in await console.refused(accept)
-        assert audit_problems(served_alone.app.home.path) == []
-        bodies = await served_alone.records()
-        for each in bodies:
-            if each.get("kind") == "publisher":
-                each["name"] = "github://other/mail-drafts"
-        answers = DeviceAnswers()
-        assert "another file" in "".join(answers.problem(each) for each in bodies)
-        console.port.close()
+async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(alone: Core) -> None:
+    """The digest that it was sent last, with the key and the publisher that were shown."""
+    console, library = Console(alone), alone.app.library
+    await console.pair()
+    await console.confirm()
+    await console.opened()
+    file = next(f for f in library.items() if f.kind == "connector")
+    folder = alone.app.home.path / file.file
+    parts = ((folder / each).read_bytes() for each in ("connector.wasm", "manifest.toml"))
+    key = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+    (folder / SIGNED_FILE).write_bytes(signed(key, *parts))
+    await library.poll()
+    await alone.do(WithdrawAcceptance(kind="connector", name=file.name, digest=file.digest))
+    shown = library.not_accepted()[0].signed_with
+    await console.hears(LibraryUpdated, lambda e: file.name in {f.name for f in e.not_accepted})
+    accept = Accept(kind="connector", name=file.name, digest=file.digest, signed_with=shown)
+    for other in (
+        replace(accept, digest="0" * 64),
+        replace(accept, signed_with="SHA256:other"),
+        replace(accept, signed_with=shown.replace("aileron", "other")),
+    ):
+        assert "not what the console was sent" in await console.refused(other)
+    await console.ask(accept)
+    await alone.until(lambda: file.name not in {f.name for f in library.not_accepted()})
+    accepted = (await alone.records("library.accepted"))[-1]
+    assert (accepted["name"], accepted["hand"]) == (file.name, "attached 1")
+    await console.hears(LibraryUpdated, lambda e: not e.not_accepted)
+    assert "not what the console was sent" in await console.refused(accept)
+    assert audit_problems(alone.app.home.path) == []
+    bodies = await alone.records()
+    for each in bodies:
+        if each.get("kind") == "publisher":
+            each["name"] = "github://other/mail-drafts"
+    answers = DeviceAnswers()
+    assert "another file" in "".join(answers.problem(each) for each in bodies)
+    console.port.close()
 
 
-async def test_an_unexpected_error_is_a_sentence(
-    console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await console.confirmed()
+async def test_an_error_of_ours_is_told(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console.port, "_post", None)
     await console.ask(VerifyAudit())
     assert "(TypeError). Quit with q" in (await console.hears(CoreLost)).message
@@ -527,7 +496,6 @@ async def test_an_unexpected_error_is_a_sentence(
 async def test_what_answers_one_console_is_told_to_no_other(console: Console) -> None:
     """A link's secret is for the screen that asked for it; what is read here does not move the rows there."""
     core = console.core
-    await console.confirmed()
     await core.do(MakeLink())
     await console.ask(ReadHistory(query=HistoryQuery(), limit=10))
     await console.hears(HistoryRead)
@@ -538,9 +506,7 @@ async def test_what_answers_one_console_is_told_to_no_other(console: Console) ->
 @pytest.mark.core(settings=Settings(console=ConsoleSettings(arm_ms=400)))
 async def test_an_answer_too_soon_does_not_count(clock: FrozenClock, console: Console) -> None:
     """By the home's clock, whatever the screen says."""
-    await console.confirmed()
-    view = await console.core.ask()
-    await console.hears(ApprovalUpdated, lambda e: e.view == view)
+    view = await console.sees()
     assert "too soon" in await console.refused(yes(view))
     clock.advance(0.5)
     await console.ask(yes(view))
@@ -578,7 +544,6 @@ async def test_one_console_at_a_time_asks_and_four_are_attached(review: Review) 
 
 async def test_the_end_of_a_pairing_is_said_and_ends_nothing_else(console: Console) -> None:
     core = console.core
-    await console.confirmed()
     view = await core.ask()
     (device,) = core.app.devices.views()
     await core.do(EndDevice(device_id=device.device_id))
@@ -594,7 +559,6 @@ async def test_the_end_of_a_pairing_is_said_and_ends_nothing_else(console: Conso
 
 async def test_a_server_that_is_silent_decides_nothing_within_3_seconds(console: Console) -> None:
     """The screen hears of it by itself, whatever the server's process does."""
-    await console.confirmed()
     lost = threading.Event()
     console.port.subscribe(lambda event: lost.set() if isinstance(event, CoreLost) else None)
     began = time.monotonic()
@@ -605,11 +569,10 @@ async def test_a_server_that_is_silent_decides_nothing_within_3_seconds(console:
 
 
 async def test_a_console_that_does_not_read_is_cut_off(
-    review: Review, monkeypatch: pytest.MonkeyPatch
+    stranger: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(review_routes, "_STALLED_SECONDS", 0.2)
-    core, console = review.core, Console(review.core)
-
+    core, console = stranger.core, stranger
     held: list[Any] = []
     monkeypatch.setattr(console.port, "_read", lambda *streams: held.extend(streams))
     await console.pair()
@@ -623,83 +586,74 @@ async def test_a_console_that_does_not_read_is_cut_off(
 
 
 @pytest.fixture
-async def served_alone(home: Any, library: None, start: Any) -> AsyncIterator[Core]:
+async def alone(home: Any, library: None, start: Any) -> AsyncIterator[Core]:
     """A core as `aileron serve` has it, with a vault."""
     await protected_home(home)
     async with start(has_console=False, accept=False) as core:
         await unlock(core)
-        for (
-            each
-        ) in core.app.sessions.all():  # also that of the core which made the vault, in this process
+        for each in core.app.sessions.all():  # also that of the core which made the vault
             core.app.sessions.add(replace(each, pid=None))
-        yield core
+        async with serving(core):
+            yield core
 
 
-async def test_the_vaults_passphrase_confirms_a_console_at_serve(served_alone: Core) -> None:
+async def test_the_vaults_passphrase_confirms_a_console_at_serve(alone: Core) -> None:
     """A wrong one does not, and a server that has a console asks nobody for it."""
-    async with serving(served_alone):
-        console = Console(served_alone)
-        await console.pair()
-        assert not console.port.has_console
-        with pytest.raises(ConsoleErrorResponse, match="passphrase"):
-            await asyncio.to_thread(console.port.confirm, console.words, "another passphrase")
-        assert not console.port.wait(0)
-        await asyncio.to_thread(console.port.confirm, console.words, PASSPHRASE)
-        await console.opened()
-        view = await served_alone.ask()
-        await console.hears(ApprovalUpdated, lambda e: e.view == view)
-        await console.ask(Deny(approval_id=view.approval_id, reason="Not now."))
-        denied = await served_alone.view(view.approval_id, lambda v: v.state == "denied")
-        assert (denied.hand, denied.reason) == ("attached 1", "Not now.")
-        served_alone.app.devices.has_console = True
-        again = {"words": console.words, "passphrase": PASSPHRASE}
-        assert await console.post("/v1/attach/confirm", again) == "forbidden"
-        console.port.close()
+    console = Console(alone)
+    await console.pair()
+    assert not console.port.has_console
+    with pytest.raises(ConsoleErrorResponse, match="passphrase"):
+        await console.confirm("another passphrase")
+    assert not console.port.wait(0)
+    await console.confirm()
+    await console.opened()
+    view = await console.sees()
+    await console.ask(Deny(approval_id=view.approval_id, reason="Not now."))
+    denied = await alone.view(view.approval_id, lambda v: v.state == "denied")
+    assert (denied.hand, denied.reason) == ("attached 1", "Not now.")
+    alone.app.devices.has_console = True
+    again = {"words": console.words, "passphrase": PASSPHRASE}
+    assert await console.post(again, "/v1/attach/confirm") == "forbidden"
+    console.port.close()
 
 
-async def test_at_serve_no_program_holds_the_place_of_a_console(served_alone: Core) -> None:
-    consoles = [Console(served_alone) for _ in range(2 * MOST_DEVICES)]
-    async with serving(served_alone):
-        for each in consoles[: MOST_DEVICES + 1]:
-            await each.pair()
-        assert len(served_alone.app.devices.views()) == MOST_DEVICES
-        with pytest.raises(ConsoleErrorResponse, match="No console of these words"):
-            await asyncio.to_thread(consoles[0].port.confirm, consoles[0].words, PASSPHRASE)
-        for each in consoles[1 : MOST_DEVICES + 1]:
-            await asyncio.to_thread(each.port.confirm, each.words, PASSPHRASE)
-            await each.opened()
-        late = consoles[-1]
-        await late.pair()
-        with pytest.raises(ConsoleErrorResponse, match="no more can be"):
-            await asyncio.to_thread(late.port.confirm, late.words, PASSPHRASE)
-        (refused,) = await served_alone.records("device.refused")
-        assert refused["hand"] == "attached 1"
-        for each in consoles:
-            each.port.close()
+async def test_at_serve_no_program_holds_the_place_of_a_console(alone: Core) -> None:
+    consoles = [Console(alone) for _ in range(2 * MOST_DEVICES)]
+    for each in consoles[: MOST_DEVICES + 1]:
+        await each.pair()
+    assert len(alone.app.devices.views()) == MOST_DEVICES
+    with pytest.raises(ConsoleErrorResponse, match="No console of these words"):
+        await consoles[0].confirm()
+    for each in consoles[1 : MOST_DEVICES + 1]:
+        await each.confirm()
+        await each.opened()
+    await consoles[-1].pair()
+    with pytest.raises(ConsoleErrorResponse, match="no more can be"):
+        await consoles[-1].confirm()
+    (refused,) = await alone.records("device.refused")
+    assert refused["hand"] == "attached 1"
+    for each in consoles:
+        each.port.close()
 
 
-async def test_two_passphrases_at_one_instant_make_no_fifth_device(served_alone: Core) -> None:
+async def test_two_passphrases_at_one_instant_make_no_fifth_device(alone: Core) -> None:
     """A place is taken before the confirmation is recorded; a third of the same console changes nothing."""
-    consoles = [Console(served_alone) for _ in range(MOST_DEVICES + 1)]
-    devices = served_alone.app.devices
+    consoles = [Console(alone) for _ in range(MOST_DEVICES + 1)]
+    devices = alone.app.devices
 
     async def right() -> None:
         pass
 
-    async with serving(served_alone):
-        for each in consoles[: MOST_DEVICES - 1]:
-            await each.pair()
+    for each in consoles:
+        await each.pair()
+        if each in consoles[: MOST_DEVICES - 1]:
             await devices.confirm_with_passphrase(each.words, right)
-        late = consoles[MOST_DEVICES - 1 :]
-        for each in late:
-            await each.pair()
-        told = await asyncio.gather(
-            *(devices.confirm_with_passphrase(each.words, right) for each in (*late, late[0])),
-            return_exceptions=True,
-        )
-        assert told[0] is None
-        assert [type(each) for each in told[1:]] == [Conflict, NotFound]
-        assert sum(each.confirmed for each in devices.views()) == MOST_DEVICES
-        assert len(await served_alone.records("device.paired")) == MOST_DEVICES
-        for each in consoles:
-            each.port.close()
+    late = [consoles[-2], consoles[-1], consoles[-2]]
+    confirming = (devices.confirm_with_passphrase(each.words, right) for each in late)
+    told = await asyncio.gather(*confirming, return_exceptions=True)
+    assert told[0] is None
+    assert [type(each) for each in told[1:]] == [Conflict, NotFound]
+    assert sum(each.confirmed for each in devices.views()) == MOST_DEVICES
+    assert len(await alone.records("device.paired")) == MOST_DEVICES
+    for each in consoles:
+        each.port.close()

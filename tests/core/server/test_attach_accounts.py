@@ -126,7 +126,7 @@ async def test_a_secret_that_was_not_signed_binds_nothing(
     try:
         await other.ask(account_of(core))
         assert "in the console itself" in (await other.hears(AccountRefused)).message
-        assert await other.post("/v1/attach/intent", frame_of(other, given)) == "forbidden"
+        assert await other.post(frame_of(other, given)) == "forbidden"
     finally:
         other.port.close()
 
@@ -150,12 +150,12 @@ async def test_a_secret_that_was_not_signed_binds_nothing(
     for what, change in wrong.items():
         frame = frame_of(console, given)
         change(frame)
-        assert await console.post("/v1/attach/intent", frame) == "invalid_request", what
+        assert await console.post(frame) == "invalid_request", what
     for intent, refusal in (
         (replace(given, passphrase=Secret(PASSPHRASE)), "invalid_request"),
         (replace(given, connector_hash="sha256:" + "0" * 64), "conflict"),
     ):
-        assert await console.post("/v1/attach/intent", frame_of(console, intent)) == refusal
+        assert await console.post(frame_of(console, intent)) == refusal
     await console.ask(replace(given, passphrase=Secret(PASSPHRASE)))
     assert "in the console itself" in (await console.hears(AccountRefused)).message
     assert core.app.bindings.all() == ()
