@@ -148,12 +148,6 @@ class Console:
 
 
 @pytest.fixture
-async def review(core: Core) -> AsyncIterator[Review]:
-    async with serving(core) as found:
-        yield found
-
-
-@pytest.fixture
 async def stranger(review: Review) -> AsyncIterator[Console]:
     """A console that nobody has confirmed."""
     made = Console(review.core)

@@ -7,7 +7,7 @@ import os
 import random
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,12 @@ import pytest
 
 from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.canonical import JsonObject, sha256_hex
+from aileron_core.console import device_service
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice, LinkMade, MakeLink
 from aileron_core.console_port.intents import Deny, SetPause, StopEverything
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.devices.pairing import MOST_DEVICES
 from aileron_core.errors import Conflict
-from aileron_core.server import review_routes
 from aileron_core.server.review_items import Offer
 from aileron_core.sessions.processes import Holders
 from aileron_core.settings import ConsoleSettings, Settings
@@ -35,13 +35,11 @@ QUICK = Settings(console=ConsoleSettings(arm_ms=0))
 pytestmark = pytest.mark.core(settings=QUICK)
 
 
-@pytest.fixture
-async def review(core: Core) -> AsyncIterator[Review]:
-    async with serving(core) as found:
-        yield found
-
-
-# Pairing
+async def looking(review: Review) -> tuple[Core, Device, ApprovalView]:
+    """Return a paired device that was sent a call."""
+    device, view = await review.paired(), await review.core.ask()
+    await device.look(view.approval_id)
+    return review.core, device, view
 
 
 async def test_a_confirmed_device_approves_what_it_saw(review: Review, mailbox: Mailbox) -> None:
@@ -54,7 +52,6 @@ async def test_a_confirmed_device_approves_what_it_saw(review: Review, mailbox: 
     waiting = asyncio.create_task(device.post("wait", {}))
     await core.do(ConfirmDevice(device_id=device.device_id, words=device.words))
     assert (await waiting).json() == {"confirmed": True}
-
     view = await core.ask()
     item = await device.look(view.approval_id)
     assert (item["digest"], item["words"]) == (view.digest, list(view.words or ()))
@@ -72,23 +69,12 @@ async def test_a_confirmed_device_approves_what_it_saw(review: Review, mailbox: 
     assert audit_problems(core.app.home.path) == []
 
 
-async def test_the_console_is_named_as_the_hand_of_its_own_answers(core: Core) -> None:
-    view = await core.ask()
-    await core.do(Deny(approval_id=view.approval_id, reason="no"))
-    assert (await core.ended(view)).hand == "console"
-    assert [each["hand"] for each in await core.records("approval.denied")] == ["console"]
-
-
-async def test_only_a_right_link_has_the_kernel_asked(
+async def test_a_pairing_needs_a_right_link_and_its_fixed_key(
     review: Review, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The kernel is asked only after a right link; a key that was not fixed ends the pairing on record."""
     asked: list[object] = []
-
-    def programs(*ends: object) -> Holders:
-        asked.append(ends)
-        return Holders()
-
-    monkeypatch.setattr("aileron_core.console.device_service.pids_at", programs)
+    monkeypatch.setattr(device_service, "pids_at", lambda *ends: asked.append(ends) or Holders())
     link, device = await review.link(), review.device()
     for _ in range(20):
         assert error_of(await device.redeem("0" * 32)) == "forbidden"
@@ -97,6 +83,11 @@ async def test_only_a_right_link_has_the_kernel_asked(
     assert len(asked) == 1
     assert error_of(await review.device().redeem(link)) == "forbidden"
     assert review.shown()[0].pid is None
+    device.key = new_key()
+    assert error_of(await device.show_key()) == "unauthorized"
+    assert review.shown() == ()
+    (refused,) = await review.core.records("device.refused")
+    assert (refused["actor"], refused["device"]) == ("aileron", device.device_id)
 
 
 async def test_a_sessions_program_is_refused_and_uses_the_link_up(review: Review) -> None:
@@ -112,9 +103,8 @@ async def test_a_sessions_program_is_refused_and_uses_the_link_up(review: Review
     assert over.expires_at <= core.app.clock.now() < made.expires_at
     core.app.sessions.add(replace(session, pid=None))
     assert error_of(await device.redeem(link)) == "forbidden"
-    assert [each["summary"] for each in await core.records("device.refused")] == [
-        "A program of an agent's session tried to pair a device"
-    ]
+    (refused,) = await core.records("device.refused")
+    assert refused["summary"] == "A program of an agent's session tried to pair a device"
 
 
 @pytest.mark.parametrize("closed", [frozenset[int](), frozenset({os.getpid()})])
@@ -123,7 +113,7 @@ async def test_a_hidden_program_is_refused(
 ) -> None:
     """It passes its connection from hand to hand, or lets nobody look; sshd does too, and is no session's."""
     hidden = lambda *_: Holders(closed, seen=False)  # noqa: E731
-    monkeypatch.setattr("aileron_core.console.device_service.pids_at", hidden)
+    monkeypatch.setattr(device_service, "pids_at", hidden)
     core = review.core
     core.app.sessions.add(replace(core.session, pid=os.getpid()))
     assert error_of(await review.device().redeem(await review.link())) == "forbidden"
@@ -132,16 +122,6 @@ async def test_a_hidden_program_is_refused(
     assert found.status_code == (200 if closed else 403)
     there = core.app.devices.pairings.devices()
     assert [each.program.pid for each in there] == ([None] if closed else [])
-
-
-async def test_a_key_that_was_not_fixed_ends_the_pairing_on_record(review: Review) -> None:
-    device = review.device()
-    await device.redeem(await review.link())
-    device.key = new_key()
-    assert error_of(await device.show_key()) == "unauthorized"
-    assert review.shown() == ()
-    (refused,) = await review.core.records("device.refused")
-    assert (refused["actor"], refused["device"]) == ("aileron", device.device_id)
 
 
 async def test_no_more_than_four_and_a_person_may_refuse_one(review: Review) -> None:
@@ -159,9 +139,6 @@ async def test_no_more_than_four_and_a_person_may_refuse_one(review: Review) -> 
     assert await review.core.records("device.paired") == []
 
 
-# Signed requests
-
-
 async def test_a_request_that_was_sent_before_or_altered_is_401_in_one_body(review: Review) -> None:
     device, body = await review.paired(), b'{"id":"x"}'
     kept = device.headers("item", body)
@@ -177,37 +154,30 @@ async def test_a_request_that_was_sent_before_or_altered_is_401_in_one_body(revi
         await device.post("item?x=1", body, device.headers("item?x=1", body)),
         await device.post("item?x=1", body, device.headers("item", body)),
         await device.post("item", body, device.browser_headers() | JSON),
-        *[
-            await device.post("item", body, device.headers("item", body) | {name: value})
-            for name, value in (
-                ("Aileron-Number", "-1"),
-                ("Aileron-Number", "9" * 17),
-                ("Aileron-Number", "1.0"),
-                ("Aileron-Signature", "0" * 128),
-                ("Aileron-Device", "dev-0"),
-                ("Aileron-Signature", "x"),
-                ("Aileron-Device", ""),
-            )
-        ],
     ]
+    wrong = {
+        "Aileron-Number": ("-1", "9" * 17, "1.0"),
+        "Aileron-Signature": ("0" * 128, "x"),
+        "Aileron-Device": ("dev-0", ""),
+    }
+    for name, values in wrong.items():
+        for value in values:
+            headers = device.headers("item", body) | {name: value}
+            answers.append(await device.post("item", body, headers))
     device.start = "0" * 32  # that of another console
     answers.append(await device.post("item", body))
     assert {each.status_code for each in answers} == {401}
     assert len({each.content for each in answers}) == 1
 
 
-# Nobody else
-
-
 async def test_a_token_a_socket_and_a_page_elsewhere_get_nothing_for_any_id(review: Review) -> None:
     """The same for a call that is there and one that is not, with a device's own signature too."""
     core, device = review.core, await review.paired()
     view = await core.ask()
-    tokens = (core.token, "x" * 43)
     host, other = review.url.removeprefix("http://"), "http://127.0.0.1:1"
     refused = {
-        "session": (403, {"Authorization": f"Bearer {tokens[0]}"}),
-        "token": (401, {"Authorization": f"Bearer {tokens[1]}"}),
+        "session": (403, {"Authorization": f"Bearer {core.token}"}),
+        "token": (401, {"Authorization": f"Bearer {'x' * 43}"}),
         "null": (403, {"Origin": "null"}),
         "port": (403, {"Origin": other}),
         "name": (403, {"Origin": f"http://localhost:{host.partition(':')[2]}"}),
@@ -296,9 +266,6 @@ async def test_settings_that_nobody_accepted_are_not_in_force(protected: None, c
     assert core.app.devices.arm_ms == 400
 
 
-# Answers
-
-
 async def test_what_was_not_seen_asks_for_a_second_press(review: Review, mailbox: Mailbox) -> None:
     """The home counts them, by the parts that it sent; a number of the device's own decides nothing."""
     core, device = review.core, await review.paired()
@@ -360,11 +327,9 @@ async def test_an_answer_counts_for_what_was_sent_last_and_is_still_so(review: R
     for name, value in {"home": "/elsewhere", "device": "dev-0"}.items():
         assert error_of(await device.decide("approve", **{name: value})) == "invalid_request"
     assert error_of(await device.decide("approve", key=new_key())) == "invalid_request"
-
     other = await review.paired()
     other.item, other.shown = device.item, device.shown
     assert error_of(await other.decide("approve")) == "not_found"
-
     review.drawing.offer_of = lambda _verdict, _unseen: Offer(why_not="All calls are on hold.")
     answer = await device.decide("approve")
     assert answer.json()["error"]["message"] == "All calls are on hold."
@@ -373,17 +338,18 @@ async def test_an_answer_counts_for_what_was_sent_last_and_is_still_so(review: R
     await core.looked(second.approval_id, after=second.version)
     assert error_of(await device.decide("approve")) == "conflict"
     assert await core.records("approval.approved") == []
+    await core.do(SetPause(paused=True))
+    await device.look(second.approval_id)
+    assert review.drawing.paused[-1]
+    assert error_of(await device.decide("approve")) == "unavailable"
 
 
 async def test_of_two_hands_one_counts_and_the_other_is_told_whose(review: Review) -> None:
-    core, device = review.core, await review.paired()
+    core, device, view = await looking(review)
     other = await review.paired()
-    view = await core.ask()
-    await device.look(view.approval_id)
     await other.look(view.approval_id)
-    answers = await asyncio.gather(
-        device.decide("deny", reason="not today"), other.decide("deny", reason="not today")
-    )
+    both = (each.decide("deny", reason="not today") for each in (device, other))
+    answers = await asyncio.gather(*both)
     assert sorted(each.status_code for each in answers) == [200, 409]
     winner, loser = sorted(answers, key=lambda each: each.status_code)
     hand = "-".join((device if winner is answers[0] else other).words)
@@ -391,28 +357,17 @@ async def test_of_two_hands_one_counts_and_the_other_is_told_whose(review: Revie
     told = loser.json()["error"]["message"]
     whose = f"This call was answered already: {hand} denied it at [0-9:]{{8}}. .*"
     assert re.fullmatch(whose, told)
-    assert ((await core.ended(view)).hand, (await core.ended(view)).reason) == (hand, "not today")
+    ended = await core.ended(view)
+    assert (ended.hand, ended.reason) == (hand, "not today")
     with pytest.raises(Conflict, match=hand):
         await core.do(Deny(approval_id=view.approval_id))
     with pytest.raises(Conflict, match=hand):
         await core.approve(view)
 
 
-async def test_a_held_console_is_shown_so_and_approves_nothing(review: Review) -> None:
-    device, view = await review.paired(), await review.core.ask()
-    await review.core.do(SetPause(paused=True))
-    await device.look(view.approval_id)
-    assert review.drawing.paused[-1]
-    assert error_of(await device.decide("approve")) == "unavailable"
-
-
-# Bad input
-
-
 async def test_bad_input_is_refused_and_decides_nothing(review: Review, mailbox: Mailbox) -> None:
-    core, device = review.core, await review.paired()
-    view = await core.ask()
-    await device.look(view.approval_id)
+    """Nor does any of 400 answers that were changed after they were signed, in requests signed as they are."""
+    core, device, view = await looking(review)
 
     def changed(**members: Any) -> bytes:
         return json.dumps(device.answer("approve") | members).encode()
@@ -453,35 +408,21 @@ async def test_bad_input_is_refused_and_decides_nothing(review: Review, mailbox:
     assert error_of(answer) == "unauthorized"
     for name, body in (("item", {"id": 5}), ("item", {}), ("wait", {"x": 1}), ("events", [])):
         assert error_of(await device.post(name, body)) == "invalid_request"
-    assert core.live(view).row.state == "pending"
-    assert writes(mailbox).count("POST send") == 0
-
-
-async def test_of_400_changed_answers_none_has_an_effect(review: Review, mailbox: Mailbox) -> None:
-    """Signed as requests, so that they arrive; what stands in them was changed after it was signed."""
-    core, device = review.core, await review.paired()
-    view = await core.ask()
-    await device.look(view.approval_id)
     draw = random.Random(32)
     for _ in range(400):
         text = json.dumps(device.answer("approve"))
         begin, end = re.search(r'"decision": \{.*?\}', text).span()  # type: ignore[union-attr]
         at = draw.randrange(begin, end)
         put = draw.choice('0123456789abcdef"{}[]:, -')
-        changed = text[:at] + put + text[at + 1 :]
-        try:
-            if json.loads(changed) == json.loads(text):
+        changed_text = text[:at] + put + text[at + 1 :]
+        with contextlib.suppress(ValueError):
+            if json.loads(changed_text) == json.loads(text):
                 continue
-        except ValueError:
-            pass
-        answer = await device.post("decide", changed.encode())
-        assert answer.status_code in (400, 404, 409), changed
+        answer = await device.post("decide", changed_text.encode())
+        assert answer.status_code in (400, 404, 409), changed_text
     assert core.live(view).row.state == "pending"
     assert await core.records("approval.approved") == []
     assert writes(mailbox).count("POST send") == 0
-
-
-# The list
 
 
 async def test_the_list_follows_what_waits_and_ends_with_the_device(review: Review) -> None:
@@ -505,6 +446,8 @@ async def test_the_list_follows_what_waits_and_ends_with_the_device(review: Revi
         assert (row["id"], row["digest"]) == (view.approval_id, view.digest)
         assert row["title"] == view.title
         await core.do(Deny(approval_id=view.approval_id))
+        assert (await core.ended(view)).hand == "console"
+        assert [each["hand"] for each in await core.records("approval.denied")] == ["console"]
         await listed(lambda each: not each["waiting"])
         await core.do(SetPause(paused=True))
         await listed(lambda each: each["paused"])
@@ -573,34 +516,9 @@ async def test_nothing_of_a_device_that_ended_counts(review: Review, mailbox: Ma
     assert "POST send" not in writes(mailbox)
 
 
-async def test_a_device_that_does_not_read_is_cut_off(
-    review: Review, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(review_routes, "_STALLED_SECONDS", 0.2)
-    monkeypatch.setattr(review_routes, "_BETWEEN_LISTS", 0.0)
-    core, device = review.core, await review.paired()
-    review.drawing.padding = "x" * 1_000_000
-    await core.ask()
-    async with listing(device) as following:
-        await following()
-        (paired,) = core.app.devices.pairings.devices()
-        async with asyncio.timeout(PATIENCE):
-            while paired.streams:
-                await core.do(SetPause(paused=not core.app.pause.is_on))
-                await asyncio.sleep(0.01)
-        with contextlib.suppress(httpx.HTTPError):
-            while await following() is not None:
-                pass
-
-
-# Afterwards
-
-
 async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Review) -> None:
     """Also by a program that makes the chain whole again behind it: it has no device's key."""
-    core, device = review.core, await review.paired()
-    view = await core.ask()
-    await device.look(view.approval_id)
+    core, device, view = await looking(review)
     assert (await device.decide("approve")).status_code == 200
     await core.ended(view)
     bodies = await core.records()
@@ -642,7 +560,7 @@ async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Re
     answers = DeviceAnswers()
     assert any(map(answers.problem, [*bodies, answer])), "the same answer once more"
     started = next(each for each in bodies if each["event"] == "console.started")
-    at = next(n for n, each in enumerate(bodies) if each["event"] == "approval.approved")
+    at = bodies.index(answer)
     restarted = DeviceAnswers()
     assert any(map(restarted.problem, [*bodies[:at], started, *bodies[at:]]))
     for event in ("device.ended", "device.refused"):
@@ -653,8 +571,7 @@ async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Re
 
 async def test_the_hand_is_told_after_a_restart_too(start: Any) -> None:
     async with start() as core, serving(core) as review:
-        device, view = await review.paired(), await core.ask()
-        await device.look(view.approval_id)
+        core, device, view = await looking(review)
         assert (await device.decide("deny")).status_code == 200
         await core.ended(view)
     async with start() as core:
