@@ -64,8 +64,7 @@ async def test_more_connections_without_a_token_than_there_are_places_shut_nobod
         token = gateway.session.token
         before = await gateway.client()
         assert b" 200 " in await answered_head(before, "GET", "/v1/actions", token)
-        uploading = await gateway.client()
-        await uploading.send(b"POST", b"/v1/responses", b"Content-Length: 3")
+        uploading = await gateway.asking(b"POST", b"/v1/responses", b"Content-Length: 3")
         uploading.writer.write(b"a")
         await gateway.until_traffic(lambda view: view.bytes_up == 1)
         kinds = ("body", "gateway", "head", "silent")
@@ -83,8 +82,7 @@ async def test_more_connections_without_a_token_than_there_are_places_shut_nobod
                 late = await gateway.client()
                 assert b" 200 " in await answered_head(late, "GET", "/v1/actions", token)
                 assert b" 200 " in await answered_head(await gateway.client(), "GET", "/v1/health")
-                passed = await gateway.client()
-                assert (await passed.ask(b"GET", b"/v1/models"))[1] == b"ok"
+                assert (await gateway.get())[1] == b"ok"
         assert b" 200 " in await answered_head(before, "GET", "/v1/actions", token)
         uploading.writer.write(b"bc")
         assert (await uploading.answer())[1] == b"ok"
@@ -173,8 +171,7 @@ async def test_a_sessions_slow_body_ends_its_connection(monkeypatch: pytest.Monk
     for name in ("_HEAD_SECONDS", "_BODY_SECONDS", "_SESSION_BODY_SECONDS"):
         monkeypatch.setattr(http_protocol, name, 0.3)
     async with passing() as gateway, asyncio.timeout(PATIENCE):
-        streaming = await gateway.client()
-        await streaming.send(b"POST", b"/v1/responses", b"Transfer-Encoding: chunked")
+        streaming = await gateway.asking(b"POST", b"/v1/responses", b"Transfer-Encoding: chunked")
         client = await gateway.client()
         client.writer.write(
             b"POST /v1/actions/x/run HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n"

@@ -7,15 +7,17 @@ import json
 import re
 import secrets
 import shutil
+import socket
 import subprocess
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Collection, Generator
+from collections.abc import AsyncGenerator, Callable, Collection
+from functools import partial
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 from starlette.types import Scope
 
 from aileron_core.console_port.devices import DevicesUpdated
@@ -27,14 +29,8 @@ from tests.screen.hostile_views import hostile_snapshot
 from tests.support.attacks import ATTACKS, Attack, cut_to, everything
 from tests.support.browsers import Firefox, chromium, firefox
 from tests.support.core_harness import ROOT, Core, Mailbox, Start, writes
-from tests.support.review_pages import (
-    Review,
-    confirm,
-    must_be_text,
-    new_link,
-    reviewed,
-    serving_pages,
-)
+from tests.support.review_pages import confirm, must_be_text, new_link, reviewed, serving_pages
+from tests.support.server_harness import eventually, quiet_port
 from tests.support.tls import Authority
 from tests.support.variants import ALL
 
@@ -93,6 +89,8 @@ _OPENS = """async (url) => {
   try { read = opened.document.body.textContent; } catch (error) { read = error.name; }
   return [opened.closed, read, opened.length];
 }"""
+_POSTS = "([path, body]) => fetch(path, { method: 'POST', body }).then((it) => it.status)"
+_FRAMES = "(src) => document.body.append(Object.assign(document.createElement('iframe'), { src }))"
 
 
 @contextlib.asynccontextmanager
@@ -133,10 +131,9 @@ async def test_no_other_origin_frames_opens_or_asks(
     rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
     async with hostile_pages() as port, chromium(rules) as browser, reviewed(core, browser):
         console, link = core.app.address.url, await new_link(core)
-        stolen = {
-            "secret": link.partition("#")[2],
-            "commitment": hashlib.sha256(secrets.token_bytes(97)).hexdigest(),
-        }
+        shown = link.partition("#")[0]
+        commitment = hashlib.sha256(secrets.token_bytes(97)).hexdigest()
+        stolen = {"secret": link.partition("#")[2], "commitment": commitment}
         body = json.dumps(stolen, separators=(",", ":"))
         for host in ("127.0.0.1", "evil.example"):
             heard.clear()
@@ -147,11 +144,17 @@ async def test_no_other_origin_frames_opens_or_asks(
             assert tags == {"script": "refused", "link": "refused"}
             # What the browser asks about before it sends it is refused there ("json").
             names = {*fetched, "beacon", "null-sandbox", "null-data", "form"}
-            await until(lambda names=names: {*heard} == names, lambda: heard)
+            await until(lambda names=names: {*heard} == names, heard)
             assert {*heard.values()} == {"refused"}
-            await framed(page, link)
+            # It shows nothing in a frame either.
+            before = len(page.frames)
+            async with page.expect_event("requestfailed", lambda it: it.url == shown) as refusing:
+                await page.evaluate(_FRAMES, link)
+            assert (await refusing.value).failure == "net::ERR_BLOCKED_BY_RESPONSE"
+            (frame,) = page.frames[before:]
+            await until(lambda frame=frame: frame.url.startswith("chrome-error:"), frame)
             async with page.context.expect_page() as opening:
-                closed, read, frames = await page.evaluate(_OPENS, link.partition("#")[0])
+                closed, read, frames = await page.evaluate(_OPENS, shown)
             assert (closed, frames) == (True, 0)
             assert read in ("SecurityError", "TypeError")
             opened = await opening.value
@@ -163,10 +166,7 @@ async def test_no_other_origin_frames_opens_or_asks(
         assert answer is not None
         assert answer.status == 403
         for path in (_API, "/v1/status", "/review.js", "/mcp"):
-            asked = (
-                "([path, body]) => fetch(path, { method: 'POST', body }).then((it) => it.status)"
-            )
-            assert await page.evaluate(asked, [path, body]) == 403, path
+            assert await page.evaluate(_POSTS, [path, body]) == 403, path
         assert core.app.devices.views() == ()
         mine = await (await browser.new_context()).new_page()
         await mine.goto(link)
@@ -174,25 +174,12 @@ async def test_no_other_origin_frames_opens_or_asks(
     assert "POST send" not in writes(mailbox)
 
 
-async def until(holds: Callable[[], object], said: Callable[[], object]) -> None:
+async def until(holds: Callable[[], object], said: object) -> None:
     for _ in range(200):
         if holds():
             return
         await asyncio.sleep(0.05)
-    pytest.fail(f"it did not come: {said()}")
-
-
-async def framed(page: Page, link: str) -> None:
-    console = link.partition("#")[0]
-    before = len(page.frames)
-    async with page.expect_event("requestfailed", lambda asked: asked.url == console) as refusing:
-        await page.evaluate(
-            "(src) => document.body.append(Object.assign(document.createElement('iframe'), { src }))",
-            link,
-        )
-    assert (await refusing.value).failure == "net::ERR_BLOCKED_BY_RESPONSE"
-    (frame,) = page.frames[before:]
-    await until(lambda: frame.url.startswith("chrome-error:"), lambda: frame.url)
+    pytest.fail(f"it did not come: {said}")
 
 
 # A proxy, and ssh
@@ -204,21 +191,6 @@ _IDENTITY = """
             proxy_set_header X-Forwarded-For 127.0.0.1;
             proxy_set_header X-Real-IP 127.0.0.1;
             proxy_set_header Forwarded "for=127.0.0.1;proto=https";"""
-
-
-def free_port() -> int:
-    with bind_tcp("127.0.0.1", 0) as found:
-        return found.getsockname()[1]
-
-
-@contextlib.contextmanager
-def running(*command: str | Path) -> Generator[subprocess.Popen[bytes]]:
-    program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        yield program
-    finally:
-        program.terminate()
-        program.communicate()
 
 
 def documented(port: int, backend: int, certificate: Path) -> str:
@@ -244,22 +216,15 @@ def trusting(authority: Authority) -> str:
     return f"--ignore-certificate-errors-spki-list={pinned}"
 
 
-async def approved(review: Review, page: Page) -> None:
-    """Read the one call that waits, approve it by a key, and find it sent."""
-    await expect(page.locator("#approve.decides")).to_be_visible()
-    await page.keyboard.press("a")
-    await expect(page.locator("#said")).to_have_text("✓ Approved.")
+_NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
 
 
-_TALL = {"width": 1200, "height": 1800}
-
-
-@pytest.mark.skipif(shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="no nginx")
+@pytest.mark.skipif(_NGINX is None, reason="no nginx")
 async def test_behind_a_proxy_the_page_pairs_and_decides(
     start: Start, mailbox: Mailbox, tmp_path: Path
 ) -> None:
     """The settings are those of the docs, the certificate an authority's that the browser trusts."""
-    port, authority = free_port(), Authority(tmp_path)
+    port, authority = quiet_port(), Authority(tmp_path)
     authority.context("box.example")
     origin = f"https://box.example:{port}"
     rules = "--host-resolver-rules=MAP box.example 127.0.0.1"
@@ -282,29 +247,27 @@ async def test_behind_a_proxy_the_page_pairs_and_decides(
             f"daemon off; pid {tmp_path}/pid; error_log stderr; events {{}} "
             f"http {{ access_log off; {paths}\n{server}}}"
         )
-        nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin")
-        assert nginx is not None
-        with running(nginx, "-p", tmp_path, "-c", settings):
-            await listens(port)
-            page = await review.paired(elsewhere=True, viewport=_TALL)
-            assert page.url.startswith(f"{origin}/review")
-            await approved(review, page)
-            assert (await core.ended(view)).state == "completed"
-            # Nobody is let in by what the proxy says of them.
-            posted = "(path) => fetch(path, { method: 'POST', body: '{}' }).then((it) => it.status)"
-            for route in ("wait", "events", "item", "decide"):
-                assert await page.evaluate(posted, f"/review/api/{route}") == 401, route
+        command = [_NGINX or "", "-p", tmp_path, "-c", settings]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as nginx:
+            try:
+                await asyncio.to_thread(eventually, partial(listens, port), "it listens")
+                page = await review.paired(elsewhere=True, viewport={"width": 1200, "height": 1800})
+                assert page.url.startswith(f"{origin}/review")
+                await expect(page.locator("#approve.decides")).to_be_visible()
+                await page.keyboard.press("a")
+                await expect(page.locator("#said")).to_have_text("✓ Approved.")
+                assert (await core.ended(view)).state == "completed"
+                # Nobody is let in by what the proxy says of them.
+                for route in ("wait", "events", "item", "decide"):
+                    assert await page.evaluate(_POSTS, [f"/review/api/{route}", "{}"]) == 401
+            finally:
+                nginx.terminate()
     assert writes(mailbox).count("POST send") == 1
 
 
-async def listens(port: int) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            with contextlib.suppress(OSError):
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.close()
-                return
-            await asyncio.sleep(0.05)
+def listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def keys_read(page: Firefox) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -173,6 +174,10 @@ async def test_a_page_says_whose_answer_came_first(review: Review, mailbox: Mail
     await page.keyboard.press("a")
     await expect(said(page)).to_contain_text("Approve did nothing: the console denied it at ")
     assert "POST send" not in writes(mailbox)
+    device = review.core.last(DevicesUpdated).devices[-1]
+    await review.core.do(EndDevice(device_id=device.device_id))
+    await expect(page.locator("#door-title")).to_have_text("This pairing has ended")
+    assert await page.locator("#rows li, .row").count() == 0
 
 
 async def test_a_lost_connection_disarms(
@@ -199,20 +204,7 @@ async def test_a_lost_connection_disarms(
     assert (await review.core.view(view.approval_id, lambda _: True)).state == "pending"
 
 
-async def test_a_page_ends_at_once_and_shows_nothing_more(review: Review) -> None:
-    await review.core.ask()
-    page = await review.paired()
-    device = review.core.last(DevicesUpdated).devices[-1]
-    await review.core.do(EndDevice(device_id=device.device_id))
-    await expect(page.locator("#door-title")).to_have_text("This pairing has ended")
-    assert await page.locator("#rows li, .row").count() == 0
-
-
-_FOUND = """() => [
-  [...new Set([...document.querySelectorAll('*')].map(each => each.tagName))],
-  document.body.textContent,
-  Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - innerWidth,
-]"""
+_SIDEWAYS = "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - innerWidth"
 _DRAW_EACH = """(given) => {
   sending = true; // the list fetches nothing by itself
   return JSON.stringify(JSON.parse(given).map(([item, row, parts]) => {
@@ -242,22 +234,18 @@ async def test_no_text_from_outside_is_more_than_text(review: Review) -> None:
     """Every attack in every field, with AILERON_TEST_ALL each alone: no element, attribute, hidden character or scroll sideways."""
     await review.core.ask()
     page = await review.paired(viewport=PHONE)
-    usual: set[str] | None = None
+    usual, drawing = set[str](), partial(drawn_for_the_page, review)
     html = (each for each in ATTACKS if each.name == "html")
     together = [Attack("everything", everything(700)), *html]
     for attack in (Attack("plain", "plain"), *(ATTACKS if ALL else together)):
         text = cut_to(attack, 3_000)
         views = hostile_snapshot(review.core.app.clock.now(), lambda text=text: text).approvals
         # Not on the server's loop: the page would take its connection for lost.
-        drawn = json.dumps(await asyncio.to_thread(all_drawn_for_the_page, review, views))
+        drawn = json.dumps(await asyncio.to_thread(list, map(drawing, views)))
         results = json.loads(await page.evaluate(_DRAW_EACH, drawn))
         for view, found in zip(views, results, strict=True):
             usual = usual or {*found[1]} | {"aria-current", "data-lost"}
             must_be_text(found, usual, (attack.name, view.approval_id))
-
-
-def all_drawn_for_the_page(review: Review, views: Sequence[ApprovalView]) -> list[list[Any]]:
-    return [drawn_for_the_page(review, view) for view in views]
 
 
 def drawn_for_the_page(review: Review, view: ApprovalView) -> list[Any]:
@@ -351,7 +339,7 @@ async def test_the_page_can_be_read_and_touched(review: Review, scheme: Any) -> 
         await page.wait_for_timeout(500)  # and so the next press counts
         assert await page.evaluate(_UNREADABLE) == [], view.title
         await page.evaluate("document.documentElement.style.fontSize = '200%'")
-        assert (await page.evaluate(_FOUND))[2] <= 0, view.title
+        assert await page.evaluate(_SIDEWAYS) <= 0, view.title
         await page.evaluate("document.documentElement.style.fontSize = ''")
         await page.locator("#back").click()
         assert await page.evaluate(_UNREADABLE) == []

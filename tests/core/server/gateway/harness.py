@@ -219,6 +219,14 @@ class Gateway:
     async def another_session(self, **terms: Any) -> OpenedSession:
         return await open_session(self.app, **terms)
 
+    async def asking(
+        self, method: bytes, target: bytes, *lines: bytes, token: str | None = None, **body: bytes
+    ) -> Client:
+        """Return a client that has sent a request."""
+        client = await self.client(token)
+        await client.send(method, target, *lines, **body)
+        return client
+
     async def post(self, target: bytes, *lines: bytes, body: bytes) -> tuple[bytes, bytes]:
         return await (await self.client()).ask(b"POST", target, *lines, body=body)
 

@@ -50,7 +50,7 @@ def dialling(
 
 
 async def answer_refused(gateway: Gateway) -> tuple[bytes, str]:
-    head, body = await (await gateway.client()).ask(b"GET", b"/v1/models")
+    head, body = await gateway.get()
     return head.partition(b"\r\n")[0], json.loads(body)["error"]["message"]
 
 
@@ -119,8 +119,7 @@ async def test_a_name_in_config_may_lead_to_this_machine(addresses: tuple[str, .
         settings = GatewaySettings(openai=f"http://models.example:{upstream.port}/v")
         names = Names(*addresses)
         async with passing(settings=settings, dialer=dialling(names)) as gateway:
-            client = await gateway.client()
-            assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
+            assert (await gateway.get())[1] == b"ok"
             host = b"Host: models.example:%d" % upstream.port
             assert upstream.seen[0].lines == [host]
             assert names.asked == ["models.example"]
@@ -180,7 +179,7 @@ async def test_a_family_that_is_silent_gives_way_to_the_other() -> None:
             settings = GatewaySettings(openai=f"http://three.example:{upstream.port}")
             names = Names("::ffff:127.0.0.5", "::ffff:127.0.0.6", "127.0.0.1")
             async with passing(settings=settings, dialer=dialling(names)) as gateway:
-                assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
+                assert (await gateway.get())[1] == b"ok"
             with pytest.raises(BlockingIOError):
                 next_of_its_family.accept()
 

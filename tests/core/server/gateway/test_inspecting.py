@@ -110,8 +110,7 @@ async def raw_answers(inspects: bool, splits: Sequence[Sequence[bytes]]) -> list
     async with passing(says([]), inspect=inspects) as gateway:
         for pieces in splits:
             gateway.upstream.answering = says(pieces, SSE)
-            client = await gateway.client()
-            await client.send(b"POST", b"/v1/messages", b"Connection: close", body=b"{}")
+            client = await gateway.asking(b"POST", b"/v1/messages", b"Connection: close", body=b"{}")
             answers.append(await client.reader.read())
         if inspects:
             expected = tuple((name, len(splits)) for name in ("Bash", "Read"))
@@ -338,8 +337,7 @@ async def test_a_client_that_hangs_up_leaves_nothing_unread_and_calls_so_far_cou
         await reader.read()
 
     async with inspecting(answering) as gateway:
-        client = await gateway.client()
-        await client.send(b"POST", b"/v1/messages", body=b"{}")
+        client = await gateway.asking(b"POST", b"/v1/messages", body=b"{}")
         await read_head(client.reader)
         await until_seen(gateway, by_name=(("Bash", 1),))
         client.hang_up()

@@ -377,7 +377,7 @@ async def test_without_a_vault_there_is_none_to_wait_for() -> None:
         url = f"http://127.0.0.1:{first.upstream.port}"
         settings = GatewaySettings(openai=url, require_unlocked=True)
         async with passing(settings=settings) as gateway:
-            assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
+            assert (await gateway.get())[1] == b"ok"
 
 
 def test_a_mask_keeps_back_a_word_at_the_end_and_never_more_than_a_spelling_has() -> None:

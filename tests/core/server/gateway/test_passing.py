@@ -55,8 +55,7 @@ async def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole() ->
         writer.write(b"0\r\n\r\n")
 
     async with passing(answering) as gateway:
-        client = await gateway.client()
-        await client.send(b"POST", b"/v1/messages", body=b"{}")
+        client = await gateway.asking(b"POST", b"/v1/messages", body=b"{}")
         await read_head(client.reader)
         for event in events:
             assert await read_chunk(client.reader) == event
@@ -70,8 +69,7 @@ async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> No
         b"1\r\na\r\n2;ext=1\r\nbb\r\n3\r\nccc\r\n0\r\nX-Sum: 6\r\n\r\n"
     )
     async with passing(writes(said)) as gateway:
-        client = await gateway.client()
-        await client.send(b"GET", b"/v1/models")
+        client = await gateway.asking(b"GET", b"/v1/models")
         head = await read_head(client.reader)
         assert b"\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n" in head
         found = [await read_chunk(client.reader) for _ in range(4)]
@@ -132,8 +130,7 @@ async def test_an_answer_that_comes_before_the_whole_question_passes_at_once() -
     """An upstream that refuses a large body early; the client's connection stays in step."""
     said = writes(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
     async with passing(said) as gateway:
-        client = await gateway.client()
-        await client.send(b"POST", b"/v1/messages", b"Transfer-Encoding: chunked")
+        client = await gateway.asking(b"POST", b"/v1/messages", b"Transfer-Encoding: chunked")
         # The upstream answers each request with its head and body read: one without a length.
         client.writer.write(b"1\r\na\r\n0\r\n\r\n")
         assert (await client.answer())[1] == b"big"
@@ -142,8 +139,9 @@ async def test_an_answer_that_comes_before_the_whole_question_passes_at_once() -
 
 async def test_a_request_with_expect_gets_its_interim_answer_and_passes() -> None:
     async with passing() as gateway:
-        client = await gateway.client()
-        await client.send(b"POST", b"/v1/messages", b"Expect: 100-continue", b"Content-Length: 4")
+        client = await gateway.asking(
+            b"POST", b"/v1/messages", b"Expect: 100-continue", b"Content-Length: 4"
+        )
         assert await read_head(client.reader) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.writer.write(b"body")
         assert (await client.answer())[1] == b"ok"

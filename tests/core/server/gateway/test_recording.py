@@ -84,7 +84,7 @@ async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_no
     """An error of ours counts as one; without the token there is nobody to count it for."""
     async with passing(echo_body) as gateway:
         gateway.upstream.answering = writes(b"", closes=True)
-        await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
+        await gateway.get(b"/v1/responses/1")
         await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
         numbers = await gateway.until_traffic(lambda view: not view.in_flight)
         assert (numbers.requests, numbers.gateway_errors, numbers.last_status) == (1, 1, 502)

@@ -123,8 +123,7 @@ async def test_a_foreign_host_or_any_origin_is_refused() -> None:
 async def test_an_error_of_ours_to_a_head_request_has_no_body() -> None:
     """Else the next answer on the connection would begin with it."""
     async with passing() as gateway:
-        client = await gateway.client("wrong")
-        await client.send(b"HEAD", b"/v1/models")
+        client = await gateway.asking(b"HEAD", b"/v1/models", token="wrong")
         assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
         await client.send(b"HEAD", b"/v1/models")
         assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
@@ -245,8 +244,7 @@ async def test_no_path_leaves_the_base_path_of_an_upstream() -> None:
 )
 async def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path: bytes) -> None:
     async with passing(base=base) as gateway:
-        client = await gateway.client()
-        assert (await client.ask(b"GET", path))[1] == b"ok"
+        assert (await gateway.get(path))[1] == b"ok"
         assert gateway.upstream.seen[0].line == b"GET %b%b HTTP/1.1" % (base.encode(), path)
 
 
@@ -264,18 +262,18 @@ async def test_connect_is_no_way_through() -> None:
 async def test_traffic_that_unverified_settings_redirect_is_refused() -> None:
     async with passing() as gateway:
         gateway.app.accepted_settings.count = False
-        head, body = await (await gateway.client()).ask(b"GET", b"/v1/models")
+        head, body = await gateway.get()
         assert head.startswith(b"HTTP/1.1 503 ")
         assert "config.toml" in json.loads(body)["error"]["message"]
         assert gateway.upstream.seen == []
         gateway.app.accepted_settings.count = True
-        assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
+        assert (await gateway.get())[1] == b"ok"
 
 
 async def test_traffic_that_no_settings_redirect_passes_all_the_same() -> None:
     names = Names("127.0.0.1")
     async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
         gateway.app.accepted_settings.count = False
-        head, _ = await (await gateway.client()).ask(b"GET", b"/v1/models")
+        head, _ = await gateway.get()
         assert head.startswith(b"HTTP/1.1 403 ")  # an address of this machine, and not the settings
         assert names.asked == ["api.openai.com"]

@@ -41,8 +41,7 @@ async def echo_back(_: Seen, reader: asyncio.StreamReader, writer: asyncio.Strea
 
 
 async def open_tunnel(gateway: Gateway) -> Client:
-    client = await gateway.client()
-    await client.send(b"GET", b"/v1/responses?x=1", *UPGRADE)
+    client = await gateway.asking(b"GET", b"/v1/responses?x=1", *UPGRADE)
     assert await read_head(client.reader) == SWITCHED
     assert await client.reader.readexactly(7) == b"\x81\x05hello"
     return client
@@ -85,8 +84,7 @@ async def test_frames_that_come_before_the_switch_are_not_lost() -> None:
             writer.write(data)
 
     async with passing(late) as gateway:
-        client = await gateway.client()
-        await client.send(b"GET", b"/v1/responses", *UPGRADE)
+        client = await gateway.asking(b"GET", b"/v1/responses", *UPGRADE)
         await asked.wait()
         client.writer.write(b"early")
         await client.writer.drain()
@@ -100,8 +98,7 @@ async def test_an_upgrade_that_the_upstream_refuses_has_an_ordinary_answer_and_t
     """Nothing else may follow on either connection: the next path would go up with our token."""
     refusal = b"HTTP/1.1 426 Not Here\r\nContent-Length: 4\r\n\r\nno\r\n"
     async with passing(writes(refusal)) as gateway:
-        client = await gateway.client()
-        await client.send(b"GET", b"/v1/responses", *UPGRADE)
+        client = await gateway.asking(b"GET", b"/v1/responses", *UPGRADE)
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 426 Not Here\r\n")
         assert b"\r\nConnection: close\r\n" in head
@@ -125,8 +122,7 @@ async def test_nothing_is_lost_that_comes_right_behind_the_switch() -> None:
     async with passing(stream) as gateway:
         for count in range(8):
             turns = count
-            client = await gateway.client()
-            await client.send(b"GET", b"/v1/responses", *UPGRADE)
+            client = await gateway.asking(b"GET", b"/v1/responses", *UPGRADE)
             assert await client.reader.read() == SWITCHED + b"".join(frames)
 
 
@@ -182,8 +178,9 @@ async def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends
 async def test_a_request_for_another_protocol_with_a_body_is_refused(line: bytes) -> None:
     """Its body and what follows it could not be told apart: nothing goes up."""
     async with passing() as gateway:
-        client = await gateway.client()
-        await client.send(b"POST", b"/v1/messages", b"Connection: Upgrade", b"Upgrade: h2c", line)
+        client = await gateway.asking(
+            b"POST", b"/v1/messages", b"Connection: Upgrade", b"Upgrade: h2c", line
+        )
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
         assert b"must not have a body" in body
