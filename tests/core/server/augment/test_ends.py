@@ -207,13 +207,13 @@ async def test_a_vault_locked_midway_stops_the_model(
 
     async def locking(*given: Any) -> None:
         if not model.requests:
-            await made.gateway.app.vault_service.lock()
+            await made.lock()
         await model(*given)
 
     async with keyed(tmp_path, locking, require_unlocked=required) as made:
         both = ("anthropic", "openai")
         made.opened = await made.gateway.another_session(**LAUNCHED, key_providers=both)
-        agent = await made.client()
+        agent = await made.gateway.client(made.opened.gateway_token)
         provider = "anthropic" if wire == "messages" else "openai"
         line = made.line(provider, b"sk-own" if required else None)
         body = model_request(wire, stream=stream)

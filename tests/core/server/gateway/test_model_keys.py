@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -46,6 +47,9 @@ PATHS = {
 }
 STATUS_OF_LOCKED = {"anthropic": "api_error", "openai": "server_error", "gemini": "UNAVAILABLE"}
 
+Answered: TypeAlias = tuple[bytes, bytes]
+"""Head and body."""
+
 
 @dataclass(kw_only=True)
 class Keyed:
@@ -54,6 +58,7 @@ class Keyed:
     gateway: Gateway
     upstream: Upstream
     opened: OpenedSession
+    client: Client
 
     @property
     def placeholder(self) -> bytes:
@@ -63,8 +68,12 @@ class Keyed:
         name, before = HEADERS[provider]
         return name + b": " + before + (self.placeholder if value is None else value)
 
-    async def client(self) -> Client:
-        return await self.gateway.client(self.opened.gateway_token)
+    async def ask(self, provider: str = "openai", value: bytes | None = None) -> Answered:
+        """Ask a model over the session's own connection, see `line`."""
+        return await self.client.ask(b"POST", PATHS[provider], self.line(provider, value))
+
+    async def lock(self) -> None:
+        await self.gateway.app.vault_service.lock()
 
     async def unlock(self) -> None:
         await self.gateway.app.vault_service.unlock(Secret(PHRASE), way="console")
@@ -92,9 +101,8 @@ async def keyed(
     context, ca = certificates(folder, "models.example")
     async with Upstream(answering, ssl=context).listening() as upstream:
         url = f"https://models.example:{upstream.port}"
-        settings = GatewaySettings(
-            anthropic=url, openai=url, gemini=url, require_unlocked=require_unlocked
-        )
+        to = {"anthropic": url, "openai": url, "gemini": url}
+        settings = GatewaySettings(**to, require_unlocked=require_unlocked)
         dialer = dialling(Names("127.0.0.1"), ca=ca)
         async with passing(settings=settings, dialer=dialer) as gateway:
             app = gateway.app
@@ -102,7 +110,8 @@ async def keyed(
             for provider in PROVIDERS:
                 await app.model_keys.set(provider, url, Secret(KEY))
             opened = await gateway.another_session(opened_by="launch", key_providers=providers)
-            yield Keyed(gateway=gateway, upstream=upstream, opened=opened)
+            client = await gateway.client(opened.gateway_token)
+            yield Keyed(gateway=gateway, upstream=upstream, opened=opened, client=client)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -111,7 +120,7 @@ async def test_the_key_replaces_its_placeholder_in_a_header(provider: str, tmp_p
         body = b'{"said": "%b"}' % made.placeholder
         target = PATHS[provider] + (b"&" if b"?" in PATHS[provider] else b"?")
         target += b"said=" + made.placeholder
-        head, answer = await (await made.client()).ask(
+        head, answer = await made.client.ask(
             b"POST", target, made.line(provider), b"X-Said: " + made.placeholder,
             b"Accept-Encoding: gzip, br", body=body,
         )  # fmt: skip
@@ -139,14 +148,18 @@ async def test_the_key_replaces_its_placeholder_in_a_header(provider: str, tmp_p
         assert not [each for each in kept if KEY in each or made.placeholder in each]
 
 
-async def test_a_body_in_chunks_carries_the_key_too(tmp_path: Path) -> None:
+async def test_a_body_in_chunks_carries_the_key_over_a_connection_of_ours(tmp_path: Path) -> None:
+    """Nothing that an agent sent with its own key is in front of it."""
     async with keyed(tmp_path) as made:
-        client = await made.client()
+        for _ in range(2):
+            await made.ask(value=b"sk-mine")
+            await made.ask()
+        assert [each.connection for each in made.upstream.seen] == [1, 2, 1, 2]
         lines = (made.line("openai"), b"Transfer-Encoding: chunked")
-        await client.send(b"POST", PATHS["openai"], *lines)
-        client.writer.write(b"2\r\nhi\r\n0\r\n\r\n")
-        assert (await client.answer())[1] == b"ok"
-        (seen,) = made.upstream.seen
+        await made.client.send(b"POST", PATHS["openai"], *lines)
+        made.client.writer.write(b"2\r\nhi\r\n0\r\n\r\n")
+        assert (await made.client.answer())[1] == b"ok"
+        seen = made.upstream.seen[-1]
         assert seen.body == b"hi"
         assert made.line("openai", KEY) in seen.lines
 
@@ -178,7 +191,7 @@ async def test_elsewhere_a_request_with_the_placeholder_is_refused(tmp_path: Pat
     """With the same key those paths read and delete what the account holds."""
     async with keyed(tmp_path) as made:
         for provider, method, target, lines in ELSEWHERE:
-            client = await made.client()
+            client = await made.gateway.client(made.opened.gateway_token)
             await client.send(method, target, made.line(provider), *lines)
             head, _ = await client.answer()
             assert head.split()[1] in (b"400", b"403"), (method, target, head)
@@ -187,14 +200,13 @@ async def test_elsewhere_a_request_with_the_placeholder_is_refused(tmp_path: Pat
 
 async def test_only_a_sessions_own_placeholder_and_its_own_providers_count(tmp_path: Path) -> None:
     async with keyed(tmp_path, providers=("openai",)) as made:
-        client = await made.client()
         other = await made.gateway.another_session(key_providers=PROVIDERS)
         for value in (other.placeholder, made.opened.token, made.opened.gateway_token, "sk-mine"):
-            await client.ask(b"POST", PATHS["openai"], made.line("openai", value.encode()))
+            await made.ask(value=value.encode())
             assert made.line("openai", value.encode()) in made.upstream.seen[-1].lines
-        await client.ask(b"POST", PATHS["anthropic"], made.line("openai"))
+        await made.client.ask(b"POST", PATHS["anthropic"], made.line("openai"))
         assert made.line("openai") in made.upstream.seen[-1].lines  # not that provider's header
-        head, body = await client.ask(b"POST", PATHS["anthropic"], made.line("anthropic"))
+        head, body = await made.ask("anthropic")
         assert head.startswith(b"HTTP/1.1 403 ")
         assert "may not use the vault's key for anthropic" in json.loads(body)["error"]["message"]
         assert KEY not in made.upstream.raw
@@ -207,10 +219,9 @@ async def test_only_a_sessions_own_placeholder_and_its_own_providers_count(tmp_p
 async def test_a_locked_vault_is_said_in_the_providers_shape(tmp_path: Path) -> None:
     """503, which agents try again; nothing reaches the upstream, and the console knows who waits."""
     async with keyed(tmp_path) as made:
-        await made.gateway.app.vault_service.lock()
-        client = await made.client()
+        await made.lock()
         for provider in PROVIDERS:
-            head, body = await client.ask(b"POST", PATHS[provider], made.line(provider))
+            head, body = await made.ask(provider)
             assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
             error = json.loads(body)["error"]
             assert STATUS_OF_LOCKED[provider] in (error.get("type"), error.get("status"))
@@ -218,19 +229,18 @@ async def test_a_locked_vault_is_said_in_the_providers_shape(tmp_path: Path) -> 
             assert "aileron vault unlock" in error["message"]
             assert made.waits
         assert made.upstream.raw == b""
-        await client.ask(b"POST", PATHS["openai"], made.line("openai", b"sk-mine"))
+        await made.ask(value=b"sk-mine")
         assert len(made.upstream.seen) == 1
-        head, _ = await client.ask(b"POST", PATHS["openai"], made.line("openai"))
+        await made.ask()
         assert made.waits
         await made.unlock()
         assert not made.waits
-        head, _ = await client.ask(b"POST", PATHS["openai"], made.line("openai"))
-        assert head.startswith(b"HTTP/1.1 200")
+        assert (await made.ask())[0].startswith(b"HTTP/1.1 200")
 
 
 async def test_a_key_is_for_one_https_address(tmp_path: Path) -> None:
     async with keyed(tmp_path) as made:
-        keys, client = made.gateway.app.model_keys, await made.client()
+        keys = made.gateway.app.model_keys
         with pytest.raises(InvalidRequest, match="not https"):
             await keys.set("openai", "http://models.example", Secret(KEY))
         for change in (
@@ -238,7 +248,7 @@ async def test_a_key_is_for_one_https_address(tmp_path: Path) -> None:
             lambda: keys.remove("openai"),
         ):
             await change()
-            head, body = await client.ask(b"POST", PATHS["openai"], made.line("openai"))
+            head, body = await made.ask()
             assert head.startswith(b"HTTP/1.1 403 ")
             assert "aileron gateway key set openai" in json.loads(body)["error"]["message"]
         assert made.upstream.raw == b""
@@ -251,7 +261,7 @@ async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
     """It is the agent's answer; the agent has a placeholder to follow it with."""
     moved = b"HTTP/1.1 307 Moved\r\nLocation: https://other.example/%b\r\nContent-Length: 0\r\n\r\n"
     async with keyed(tmp_path, writes(moved % KEY)) as made:
-        head, _ = await (await made.client()).ask(b"POST", PATHS["openai"], made.line("openai"))
+        head, _ = await made.ask()
         assert head.startswith(b"HTTP/1.1 307 Moved\r\n")
         assert b"Location: https://other.example/" + b"*" * len(KEY) in head
         assert len(made.upstream.seen) == 1
@@ -261,7 +271,6 @@ async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
 async def test_a_key_that_comes_back_is_masked_however_cut(framing: str, tmp_path: Path) -> None:
     encoded = base64.b64encode(KEY)
     text = b"data: " + KEY + b" sk-ca " + encoded + b" sk-canary\n\nsk-c"
-    masked = b"data: " + b"*" * len(KEY) + b" sk-ca "
 
     async def echoes(_seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
         writer.write(b"HTTP/1.1 200 %b\r\nX-Echo: <%b>\r\n" % (KEY, KEY))
@@ -282,11 +291,11 @@ async def test_a_key_that_comes_back_is_masked_however_cut(framing: str, tmp_pat
             writer.write_eof() if writer.can_write_eof() else writer.close()
 
     async with keyed(tmp_path, echoes) as made:
-        head, body = await (await made.client()).ask(b"POST", PATHS["openai"], made.line("openai"))
+        head, body = await made.ask()
         assert head.startswith(b"HTTP/1.1 200 " + b"*" * len(KEY) + b"\r\n")
         assert b"X-Echo: <" + b"*" * len(KEY) + b">\r\n" in head
         assert len(body) == len(text)
-        assert body.startswith(masked)
+        assert body.startswith(b"data: " + b"*" * len(KEY) + b" sk-ca ")
         assert encoded[:24] not in body
         assert body.endswith(b" sk-canary\n\nsk-c")
 
@@ -302,12 +311,11 @@ async def test_an_event_is_passed_on_before_the_next_one_comes(tmp_path: Path) -
         writer.write(b"0\r\n\r\n")
 
     async with keyed(tmp_path, streams) as made:
-        client = await made.client()
-        await client.send(b"POST", PATHS["openai"], made.line("openai"))
-        await client.reader.readuntil(b"\r\n\r\n")
-        assert await client.reader.readexactly(15) == b"a\r\ndata: 1!\n\n\r\n"
+        await made.client.send(b"POST", PATHS["openai"], made.line("openai"))
+        await read_head(made.client.reader)
+        assert await made.client.reader.readexactly(15) == b"a\r\ndata: 1!\n\n\r\n"
         more.set()
-        assert await client.reader.readexactly(5) == b"0\r\n\r\n"
+        assert await made.client.reader.readexactly(5) == b"0\r\n\r\n"
 
 
 @pytest.mark.parametrize("where", [b"Content-Encoding: gzip", b"Transfer-Encoding: gzip, chunked"])
@@ -318,38 +326,25 @@ async def test_an_answer_that_is_compressed_is_not_passed_on(where: bytes, tmp_p
         rest = b"\r\n%x\r\n%b\r\n0\r\n\r\n"
     answer = b"HTTP/1.1 200 OK\r\n%b\r\n" % where + rest % (len(body), body)
     async with keyed(tmp_path, writes(answer)) as made:
-        head, body = await (await made.client()).ask(b"POST", PATHS["openai"], made.line("openai"))
+        head, body = await made.ask()
         assert head.startswith(b"HTTP/1.1 502 ")
         assert "compressed its answer" in json.loads(body)["error"]["message"]
 
 
-async def test_connections_are_not_shared_with_requests_without_a_key(tmp_path: Path) -> None:
-    async with keyed(tmp_path) as made:
-        client = await made.client()
-        for _ in range(2):
-            await client.ask(b"POST", PATHS["openai"], made.line("openai", b"sk-mine"))
-            await client.ask(b"POST", PATHS["openai"], made.line("openai"))
-        assert [each.connection for each in made.upstream.seen] == [1, 2, 1, 2]
-
-
 async def test_model_traffic_waits_for_the_vault_where_config_requires_it(tmp_path: Path) -> None:
     async with keyed(tmp_path, require_unlocked=True) as made:
-        client = await made.client()
-        line = made.line("anthropic", b"sk-mine")
         for locked in (False, True, False):
-            if locked:
-                await made.gateway.app.vault_service.lock()
-            elif made.gateway.app.vault.state == "locked":
-                await made.unlock()
             before = len(made.upstream.seen)
-            head, body = await client.ask(b"POST", PATHS["anthropic"], line)
+            head, body = await made.ask("anthropic", b"sk-mine")
             assert head.split()[1] == (b"503" if locked else b"200")
             assert len(made.upstream.seen) == before + (not locked)
             if locked:
                 error = json.loads(body)
-                assert error["type"] == "error"
-                assert error["error"]["type"] == "api_error"
+                assert (error["type"], error["error"]["type"]) == ("error", "api_error")
                 assert made.waits
+                await made.unlock()
+            else:
+                await made.lock()
 
 
 async def test_a_websocket_ends_when_the_vault_locks_where_config_says_so(tmp_path: Path) -> None:
@@ -357,18 +352,18 @@ async def test_a_websocket_ends_when_the_vault_locks_where_config_says_so(tmp_pa
     for required in (True, False):
         (tmp_path / str(required)).mkdir()
         async with keyed(tmp_path / str(required), echo_back, require_unlocked=required) as made:
-            client = await made.client()
-            await client.send(b"GET", b"/v1/responses", *UPGRADE)
-            assert await read_head(client.reader) == SWITCHED
-            assert await client.reader.readexactly(7) == b"\x81\x05hello"
-            await made.gateway.app.vault_service.lock()
-            client.writer.write(b"another request")
+            reader = made.client.reader
+            await made.client.send(b"GET", b"/v1/responses", *UPGRADE)
+            assert await read_head(reader) == SWITCHED
+            assert await reader.readexactly(7) == b"\x81\x05hello"
+            await made.lock()
+            made.client.writer.write(b"another request")
             async with asyncio.timeout(PATIENCE):
                 if required:
                     with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
-                        await client.reader.readexactly(15)
+                        await reader.readexactly(15)
                 else:
-                    assert await client.reader.readexactly(15) == b"another request"
+                    assert await reader.readexactly(15) == b"another request"
 
 
 async def test_without_a_vault_there_is_none_to_wait_for() -> None:
