@@ -1,23 +1,17 @@
 """Who may pass, and how the gateway's own errors read."""
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aileron_core.server.gateway.providers import (
-    GatewayError,
-    GatewayErrorKind,
-    error_body,
-    provider_of,
-)
+from aileron_core.server.gateway import providers
+from aileron_core.server.gateway.providers import GatewayErrorKind
 from aileron_core.server.sockets import bind_unix
 from aileron_core.settings import GatewaySettings
-from tests.core.server.gateway.harness import Client, Gateway, passing, read_head
+from tests.core.server.gateway.harness import Client, passing, read_head
 from tests.core.server.gateway.test_dialling import Names, dialling
 
 KINDS: tuple[GatewayErrorKind, ...] = (
@@ -26,71 +20,62 @@ KINDS: tuple[GatewayErrorKind, ...] = (
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "headers", "provider"),
+    ("method", "path", "header", "provider"),
     [
-        (b"POST", b"/v1/messages", (), "anthropic"),
-        (b"POST", b"/v1/messages/count_tokens", (), "anthropic"),
-        (b"POST", b"/v1/messages/batches/x/results", (), "anthropic"),
-        (b"HEAD", b"/api/hello", (), "anthropic"),
-        (b"HEAD", b"/", (), "anthropic"),
-        (b"GET", b"/", (), "openai"),
-        (b"POST", b"/v1/responses", (), "openai"),
-        (b"GET", b"/v1/responses/resp_1/input_items", (), "openai"),
-        (b"POST", b"/v1/chat/completions", ((b"anthropic-version", b"1"),), "openai"),
-        (b"POST", b"/v1/embeddings", (), "openai"),
-        (b"GET", b"/v1/models", (), "openai"),
-        (b"GET", b"/v1/models", ((b"Anthropic-VERSION", b"2023-06-01"),), "anthropic"),
-        (b"GET", b"/v1/files", ((b"anthropic-version", b"2023-06-01"),), "anthropic"),
-        (b"POST", b"/v1/messagesx", (), "openai"),
-        (b"POST", b"/v1beta/models/gemini-3:streamGenerateContent", (), "gemini"),
-        (b"POST", b"/v1/models/gemini-3:generateContent", (), "gemini"),
-        (b"GET", b"/v1beta/models", ((b"anthropic-version", b"1"),), "gemini"),
-        (b"POST", b"/chat/completions", (), "openai"),
+        (b"POST", b"/v1/messages", b"", "anthropic"),
+        (b"POST", b"/v1/messages/count_tokens", b"", "anthropic"),
+        (b"HEAD", b"/api/hello", b"", "anthropic"),
+        (b"HEAD", b"/", b"", "anthropic"),
+        (b"GET", b"/", b"", "openai"),
+        (b"POST", b"/v1/responses", b"", "openai"),
+        (b"POST", b"/v1/chat/completions", b"anthropic-version", "openai"),
+        (b"GET", b"/v1/models", b"", "openai"),
+        (b"GET", b"/v1/models", b"Anthropic-VERSION", "anthropic"),
+        (b"GET", b"/v1/files", b"anthropic-version", "anthropic"),
+        (b"POST", b"/v1/messagesx", b"", "openai"),
+        (b"POST", b"/v1beta/models/gemini-3:streamGenerateContent", b"", "gemini"),
+        (b"POST", b"/v1/models/gemini-3:generateContent", b"", "gemini"),
+        (b"GET", b"/v1beta/models", b"anthropic-version", "gemini"),
+        (b"POST", b"/chat/completions", b"", "openai"),
     ],
 )
 def test_the_path_says_whose_api_it_is_and_else_a_header_does(
-    method: bytes, path: bytes, headers: tuple[tuple[bytes, bytes], ...], provider: str
+    method: bytes, path: bytes, header: bytes, provider: str
 ) -> None:
-    assert provider_of(method, path, headers) == provider
+    assert providers.provider_of(method, path, ((header, b"2023-06-01"),)) == provider
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_our_errors_have_the_shape_and_a_status_of_the_provider(kind: GatewayErrorKind) -> None:
-    fault = GatewayError(kind, "Why.")
-    status, body = error_body("anthropic", fault)
-    said = json.loads(body)
-    assert said == {"type": "error", "error": {"type": said["error"]["type"], "message": "Why."}}
-    assert 400 <= status < 600
-    status, body = error_body("openai", fault)
-    said = json.loads(body)
-    assert set(said["error"]) == {"message", "type", "param", "code"}
-    assert said["error"]["message"] == "Why."
-    status, body = error_body("gemini", fault)
-    said = json.loads(body)["error"]
-    assert (said["code"], said["message"]) == (status, "Why.")
-    assert said["status"].isupper()
+    fault = providers.GatewayError(kind, "Why.")
+    said = {name: providers.error_body(name, fault) for name in ("anthropic", "openai", "gemini")}
+    bodies = {name: json.loads(body) for name, (_, body) in said.items()}
+    errors = {name: body["error"] for name, body in bodies.items()}
+    assert 400 <= said["anthropic"][0] < 600
+    assert {each["message"] for each in errors.values()} == {"Why."}
+    assert (bodies["anthropic"]["type"], set(errors["anthropic"])) == ("error", {"type", "message"})
+    assert set(errors["openai"]) == {"message", "type", "param", "code"}
+    assert errors["gemini"]["code"] == said["gemini"][0]
+    assert errors["gemini"]["status"].isupper()
 
 
-async def test_another_token_passes_nothing() -> None:
+async def test_another_token_passes_nothing_and_this_one_opens_nothing_else() -> None:
+    """An error of ours to HEAD has no body: else the next answer on the connection would begin with it."""
     async with passing() as gateway:
         for wrong in ("", "x", "0" * 43, "%00", "a/b", "é"):
             head, _ = await (await gateway.client(wrong)).ask(b"GET", b"/v1/models")
             assert head.startswith((b"HTTP/1.1 401 ", b"HTTP/1.1 400 ")), wrong
-        assert gateway.upstream.connections == 0
-
-
-async def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothing_else() -> None:
-    async with passing() as gateway:
         client = await gateway.client(gateway.session.token)
+        for _ in range(2):
+            await client.send(b"HEAD", b"/v1/models")
+            assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
         head, body = await client.ask(b"POST", b"/v1/messages", body=b"{}")
         assert head.startswith(b"HTTP/1.1 401 Unauthorized\r\n")
         assert json.loads(body)["error"]["type"] == "authentication_error"
         client = await gateway.client()
+        start = b"GET /v1/actions HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n\r\n"
         for token, status in ((gateway.session.token, 200), (gateway.session.gateway_token, 401)):
-            client.writer.write(
-                b"GET /v1/actions HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n\r\n"
-                % (client.host, token.encode())
-            )
+            client.writer.write(start % (client.host, token.encode()))
             head, _ = await client.answer()
             assert head.startswith(b"HTTP/1.1 %d " % status)
         assert gateway.upstream.connections == 0
@@ -120,15 +105,6 @@ async def test_a_foreign_host_or_any_origin_is_refused() -> None:
         assert gateway.upstream.connections == 0
 
 
-async def test_an_error_of_ours_to_a_head_request_has_no_body() -> None:
-    """Else the next answer on the connection would begin with it."""
-    async with passing() as gateway:
-        client = await gateway.asking(b"HEAD", b"/v1/models", token="wrong")
-        assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
-        await client.send(b"HEAD", b"/v1/models")
-        assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
-
-
 async def test_a_refused_request_with_a_large_body_smuggles_no_other() -> None:
     """Its body is read and forgotten, whatever it looks like, and its answer is the last one."""
     async with passing() as gateway:
@@ -141,42 +117,44 @@ async def test_a_refused_request_with_a_large_body_smuggles_no_other() -> None:
         assert gateway.upstream.seen == []
 
 
-@contextlib.asynccontextmanager
-async def over(
-    gateway: Gateway, path: Path, session_id: str, token: str
-) -> AsyncGenerator[Client, None]:
-    """Yield a client on the session's own socket, that shows *token*."""
-    server = await gateway.server.serve_session(bind_unix(path), session_id, lambda _: None)
-    reader, writer = await asyncio.open_unix_connection(str(path))
-    gateway._writers.append(writer)
-    try:
-        yield Client(reader, writer, b"anything", token.encode())
-    finally:
-        writer.transport.abort()
+async def test_a_sessions_own_socket_passes_its_token_and_no_other(tmp_path: Path) -> None:
+    async with passing() as gateway:
+        other = (await gateway.another_session()).gateway_token
+        listening = bind_unix(tmp_path / "s")
+        server = await gateway.server.serve_session(listening, gateway.session_id, lambda _: None)
+        ends = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        client = Client(*ends, b"anything", other.encode())
+        head, _ = await client.ask(b"GET", b"/v1/models")
+        assert head.startswith(b"HTTP/1.1 401 ")
+        client.token = gateway.session.gateway_token.encode()
+        assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
+        assert gateway.traffic.requests == 1
+        await gateway.app.session_service.end(gateway.session_id, "a test")
+        head, _ = await client.ask(b"GET", b"/v1/models")
+        assert head.startswith(b"HTTP/1.1 401 ")
+        assert len(gateway.upstream.seen) == 1
+        client.hang_up()
         server.close()
 
 
-async def test_a_sessions_own_socket_passes_its_token_and_no_other(tmp_path: Path) -> None:
+async def test_the_gateway_is_found_by_the_bytes_of_the_path_not_by_what_they_decode_to() -> None:
+    """`/%67w/` and an absolute URL are no way in, nor is CONNECT, nor what the MCP server asks in process."""
     async with passing() as gateway:
-        mine = gateway.session
-        other = await gateway.another_session()
-        own = mine.session.session_id
-        async with over(gateway, tmp_path / "s", own, other.gateway_token) as client:
-            head, _ = await client.ask(b"GET", b"/v1/models")
-            assert head.startswith(b"HTTP/1.1 401 ")
-            client.token = mine.gateway_token.encode()
-            assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
-            assert gateway.traffic.requests == 1
-            await gateway.app.session_service.end(own, "a test")
-            head, _ = await client.ask(b"GET", b"/v1/models")
-            assert head.startswith(b"HTTP/1.1 401 ")
-        assert len(gateway.upstream.seen) == 1
-
-
-async def test_a_request_of_this_process_itself_never_passes() -> None:
-    """What the MCP server asks in process has no connection, so the path leads nowhere."""
-    async with passing() as gateway:
-        sent: list[Any] = []
+        client, sent = await gateway.client(), list[Any]()
+        for target in (
+            b"/%%67w/%b/v1/models" % client.token,
+            b"/GW/%b/v1/models" % client.token,
+            b"http://%b/gw/%b/v1/models" % (client.host, client.token),
+            b"/x/../gw/%b/v1/models" % client.token,
+            b"/gw",
+        ):
+            client.writer.write(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, client.host))
+            head, _ = await client.answer()
+            assert head.startswith(b"HTTP/1.1 404 ")
+        for place in (b"127.0.0.1:%d" % gateway.upstream.port, b"/gw/%b/v1/x" % client.token):
+            client = await gateway.client()
+            client.writer.write(b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (place, client.host))
+            assert not (await client.reader.read(100)).startswith(b"HTTP/1.1 200 ")
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": b"", "more_body": False}
@@ -192,23 +170,6 @@ async def test_a_request_of_this_process_itself_never_passes() -> None:
         }  # fmt: skip
         await gateway.server._server.config.loaded_app(scope, receive, send)
         assert sent[0]["status"] == 404
-        assert gateway.upstream.connections == 0
-
-
-async def test_the_gateway_is_found_by_the_bytes_of_the_path_not_by_what_they_decode_to() -> None:
-    """`/%67w/` and an absolute URL are no way in: what is not the gateway's is the routes'."""
-    async with passing() as gateway:
-        client = await gateway.client()
-        for target in (
-            b"/%%67w/%b/v1/models" % client.token,
-            b"/GW/%b/v1/models" % client.token,
-            b"http://%b/gw/%b/v1/models" % (client.host, client.token),
-            b"/x/../gw/%b/v1/models" % client.token,
-            b"/gw",
-        ):
-            client.writer.write(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, client.host))
-            head, _ = await client.answer()
-            assert head.startswith(b"HTTP/1.1 404 ")
         assert gateway.upstream.connections == 0
 
 
@@ -246,17 +207,6 @@ async def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path:
     async with passing(base=base) as gateway:
         assert (await gateway.get(path))[1] == b"ok"
         assert gateway.upstream.seen[0].line == b"GET %b%b HTTP/1.1" % (base.encode(), path)
-
-
-async def test_connect_is_no_way_through() -> None:
-    async with passing() as gateway:
-        target = f"127.0.0.1:{gateway.upstream.port}".encode()
-        for sent in (target, b"/gw/%b/v1/x" % gateway.session.gateway_token.encode()):
-            client = await gateway.client()
-            client.writer.write(b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (sent, client.host))
-            whole = await client.reader.read(100)
-            assert not whole.startswith(b"HTTP/1.1 200 ")
-        assert gateway.upstream.connections == 0
 
 
 async def test_traffic_that_unverified_settings_redirect_is_refused() -> None:
