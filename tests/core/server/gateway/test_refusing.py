@@ -10,9 +10,8 @@ import pytest
 from aileron_core.server.gateway import providers
 from aileron_core.server.gateway.providers import GatewayErrorKind
 from aileron_core.server.sockets import bind_unix
-from aileron_core.settings import GatewaySettings
 from tests.core.server.gateway.harness import Client, passing, read_head
-from tests.core.server.gateway.test_dialling import Names, dialling
+from tests.core.server.gateway.test_dialling import Names, leading
 
 KINDS: tuple[GatewayErrorKind, ...] = (
     "unauthorized", "forbidden", "invalid", "too_many", "unreachable", "timeout", "unavailable",
@@ -222,7 +221,7 @@ async def test_traffic_that_unverified_settings_redirect_is_refused() -> None:
 
 async def test_traffic_that_no_settings_redirect_passes_all_the_same() -> None:
     names = Names("127.0.0.1")
-    async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
+    async with leading("", names) as gateway:
         gateway.app.accepted_settings.count = False
         head, _ = await gateway.get()
         assert head.startswith(b"HTTP/1.1 403 ")  # an address of this machine, and not the settings
