@@ -1,4 +1,4 @@
-"""Where upstreams may lead, which certificates count, and through which proxy."""
+"""What `[gateway]` may say: where upstreams may lead, which certificates count, and through which proxy."""
 
 import asyncio
 import json
@@ -16,9 +16,10 @@ import pytest
 
 from aileron_core.app import App
 from aileron_core.credentials.upstreams import upstreams
+from aileron_core.errors import FileProblems
 from aileron_core.server.gateway.connect import Dialer, Proxies
 from aileron_core.server.gateway.providers import GatewayError
-from aileron_core.settings import GatewaySettings
+from aileron_core.settings import GatewaySettings, load_settings
 from tests.core.server.gateway.harness import PATIENCE, Gateway, Upstream, passing, read_head
 from tests.support.tls import Authority
 
@@ -313,3 +314,60 @@ def test_no_proxy_is_respected(no_proxy: str, url: str, through: bool) -> None:
     found = proxies.proxy_for(upstream)
     assert (found is not None) is through
     assert found is None or (found.host, found.port) == ("proxy.example", 3128)
+
+
+# In config.toml
+
+
+def test_without_a_word_in_config_each_provider_is_its_own() -> None:
+    found = upstreams(GatewaySettings())
+    assert {each.authority for each in found.values()} == {
+        "api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com",
+    }  # fmt: skip
+    assert not any(each.configured for each in found.values())
+    assert {(each.scheme, each.port) for each in found.values()} == {("https", 443)}
+    assert {each.base_path for each in found.values()} == {b""}
+
+
+def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -> None:
+    text = '[gateway]\nopenai = "http://[::1]:8080/base/"\nanthropic = "https://x.example"\n'
+    (tmp_path / "config.toml").write_text(text, encoding="utf-8")
+    found = upstreams(load_settings(tmp_path / "config.toml").gateway)
+    openai, anthropic = found["openai"], found["anthropic"]
+    assert (openai.scheme, openai.host, openai.port) == ("http", "::1", 8080)
+    assert openai.base_path == b"/base"
+    assert (openai.authority, openai.configured) == ("[::1]:8080", True)
+    assert (anthropic.authority, anthropic.port) == ("x.example", 443)
+    assert not found["gemini"].configured
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'openai = "api.openai.com"',
+        'openai = "ftp://x.example"',
+        'openai = "https://"',
+        'openai = "https://user:pass@x.example"',
+        'openai = "https://x.example/?key=1"',
+        'openai = "https://x.example/#a"',
+        'openai = "https://x.example:0"',
+        'openai = "https://x.example:99999"',
+        'openai = "https://x.example/a b"',
+        'openai = "https://x.example\\r\\nX: y"',
+        'openai = "https://exämple"',
+        'openai = "https://[::1"',
+        "openai = 3",
+        'ca_file = "relative.pem"',
+        'ca_file = "/nonexistent/ca.pem"',
+        'ca_file = "/a\\u0000b"',
+        "ca_file = true",
+        'mode = "augment"',
+        'opneai = "https://x.example"',
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_key(tmp_path: Path, line: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[gateway]\n{line}\n", encoding="utf-8")
+    with pytest.raises(FileProblems) as raised:
+        load_settings(tmp_path / "config.toml")
+    (problem,) = raised.value.problems
+    assert problem.key == f"gateway.{line.partition(' ')[0]}"
