@@ -13,7 +13,7 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
@@ -49,10 +49,8 @@ from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_core.credentials.accounts import credential_user
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.errors import Failure
-from aileron_core.history.sealing import HistoryKeys
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call, GateAnswer, LiveRun
-from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.runs.model import RunRecord
 from aileron_core.sessions.model import OpenedSession, Session
 from aileron_core.settings import Settings
@@ -226,10 +224,8 @@ async def wait_for_request(mailbox: Mailbox, request: str, times: int) -> None:
 class _Watched(list[dict[str, str]]):
     """The requests that have reached a mailbox; as one of them does, something happens once."""
 
-    def __init__(
-        self, seen: list[dict[str, str]], request: str, then: Callable[[], object]
-    ) -> None:
-        super().__init__(seen)
+    def __init__(self, had: list[dict[str, str]], request: str, then: Callable[[], object]) -> None:
+        super().__init__(had)
         self._request = request
         self._then: Callable[[], object] | None = then
 
@@ -292,26 +288,16 @@ class Core:
         *,
         clock: Clock | None = None,
         settings: Settings | None = None,
-        failpoint: Failpoint = no_failpoint,
-        history_keys: HistoryKeys | None = None,
         accept: bool = True,
         routes: tuple[Route, ...] = (),
-        make_outgoing: Callable[[Sequence[Route], Clock], OutgoingClient] | None = None,
         **more: Any,
     ) -> AsyncGenerator["Core", None]:
         """Open *home* (see `install_examples`) with requests to Gmail routed to *mailbox*, others by *routes*."""
         if mailbox:
             gmail = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
             routes = (gmail, *routes)
-        options = AppOptions(
-            routes=routes,
-            accept_installed=accept,
-            settings=settings or Settings(),
-            failpoint=failpoint,
-            history_keys=history_keys,
-            make_outgoing=make_outgoing,
-            **more,
-        )
+        more |= {"routes": routes, "accept_installed": accept}
+        options = AppOptions(settings=settings or Settings(), **more)
         async with App.open(Home(home), options, clock) as app:
             opened = await open_session(app)
             yield cls(app, opened.session, opened.token)

@@ -5,7 +5,6 @@ Its actions echo what they are given. It is run either in a thread of the test p
 the person, and what the test wants to know of the core.
 """
 
-import argparse
 import asyncio
 import contextlib
 import errno
@@ -72,27 +71,23 @@ def _install_actions(home: Path) -> InstalledConnectors:
     installed.hashes[_STALLS] = stalling.identity.hash
     actions = home / "actions"
     actions.mkdir(mode=0o700, exist_ok=True)
-    for name, text in (
-        ("read-inbox", _action(installed, "read-inbox", gated=False)),
-        ("send-draft", _action(installed, "send-draft", gated=True)),
-        ("stall", _action(installed, "stall", gated=False, connector=_STALLS)),
-    ):
+    texts = {
+        name: _action(installed, name, gated=name == "send-draft")
+        for name in ("read-inbox", "send-draft")
+    }
+    texts["stall"] = _action(installed, "stall", gated=False, connector=_STALLS)
+    for name, text in texts.items():
         (actions / f"{name}.md").write_text(text, encoding="utf-8")
     return installed
 
 
 class WatchedApi(AgentApi):
-    """`AgentApi` that knows how many calls wait for a person now, and how long each meant to."""
+    """`AgentApi` that knows how many calls wait for a person now."""
 
     polls = 0
 
-    def __init__(self, app: App) -> None:
-        super().__init__(app)
-        self.waits: list[float] = []
-
     async def _wait(self, row: Any, session: Any, id_: str, seconds: float, gone: Any) -> Any:
         self.polls += 1
-        self.waits.append(seconds)
         try:
             return await super()._wait(row, session, id_, seconds, gone)
         finally:
@@ -126,9 +121,8 @@ class Person:
             self._app.sessions.add(known)
             return
         with mock.patch.object(registry, "new_token", side_effect=[token, new_token()]):
-            opened = await self._app.session_service.open(
-                agent="a-test", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=86400
-            )
+            terms = {"agent": "a-test", "label": "", "cwd": "/", "claimed_pid": None}
+            opened = await self._app.session_service.open(**terms, peer_pid=os.getpid(), ttl=86400)
         self._first.add(opened.session.session_id)
         self._opened.pop(opened.session.session_id, None)
 
@@ -140,30 +134,16 @@ class Person:
                 self._forgotten[each.token_hash] = each
 
     async def state(self) -> dict[str, Any]:
-        runs = await self._app.database.read(
-            lambda c: c.execute(
-                "SELECT session_id, action, approval_id FROM runs WHERE requested_at >= ? ORDER BY rowid",
-                (self._since,),
-            ).fetchall()
-        )
+        query = "SELECT session_id, action, approval_id FROM runs WHERE requested_at >= ? ORDER BY rowid"
+        runs = await self._app.database.read(lambda c: c.execute(query, (self._since,)).fetchall())
         open_ = {each.session_id for each in self._app.sessions.all()}
+        said = ("session_id", "agent", "label", "cwd", "pid")
         return {
-            "opened": [
-                {
-                    "session_id": s.session_id,
-                    "agent": s.agent,
-                    "label": s.label,
-                    "cwd": s.cwd,
-                    "pid": s.pid,
-                }
-                for s in self._opened.values()
-            ],
+            "opened": [{name: getattr(s, name) for name in said} for s in self._opened.values()],
             "ended": [each for each in self._opened if each not in open_],
-            "open": list(open_),
             "holding": [each for each in open_ if self._app.sessions.is_connected(each)],
             "runs": [{"session": session, "action": name} for session, name, _ in runs],
             "polls": self._agents.polls,
-            "waits": self._agents.waits,
             "approvals": [await self._approval(id_) for _, _, id_ in runs if id_],
         }
 
@@ -302,10 +282,8 @@ class ThreadConsole:
         self._thread = threading.Thread(target=asyncio.run, args=(work,))
         self._thread.start()
         assert started.wait(60)
-        self.port = self.served.port
-        self.control = Control(
-            lambda name, *given: self.on_loop(getattr(self.served.person, name)(*given))
-        )
+        self.port, person = self.served.port, self.served.person
+        self.control = Control(lambda name, *given: self.on_loop(getattr(person, name)(*given)))
 
     def on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self.served.loop).result(60)
@@ -374,13 +352,9 @@ class RawRelay:
     """The relay with its pipes in the test's hands, line by line."""
 
     def __init__(self, home: Path, **extra: str) -> None:
-        self.process = subprocess.Popen(
-            relay_command(),
-            env=relay_environment(home, **extra),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        environment = relay_environment(home, **extra)
+        self.process = subprocess.Popen(relay_command(), env=environment, **pipes)
 
     def send_line(self, line: bytes) -> None:
         assert self.process.stdin is not None
@@ -399,25 +373,17 @@ class RawRelay:
         assert line, self.process.stderr and self.process.stderr.read()
         return json.loads(line)
 
-    def read_until(self, wanted: Any) -> dict[str, Any]:
-        while not wanted(message := self.read()):
-            pass
-        return message
-
     def answer(self, id_: Any) -> dict[str, Any]:
         return self.answer_of(id_)
 
     def answer_of(self, *ids: Any) -> dict[str, Any]:
-        return self.read_until(lambda m: m.get("id") in ids and "method" not in m)
+        while (message := self.read()).get("id") not in ids or "method" in message:
+            pass
+        return message
 
     def initialize(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
-        self.send(
-            "initialize",
-            "hello",
-            protocolVersion=version,
-            capabilities={},
-            clientInfo={"name": client, "version": "1"},
-        )
+        said = {"capabilities": {}, "clientInfo": {"name": client, "version": "1"}}
+        self.send("initialize", "hello", protocolVersion=version, **said)
         return self.answer("hello")
 
     def handshake(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
@@ -462,9 +428,8 @@ async def official_client(
             http = await stack.enter_async_context(opened)
             url = f"http://127.0.0.1:{console.port}/mcp"
             server = streamable_http_client(url, http_client=http)
-        yield await stack.enter_async_context(
-            Client(server, mode=era, read_timeout_seconds=30, **options)
-        )
+        client = Client(server, mode=era, read_timeout_seconds=30, **options)
+        yield await stack.enter_async_context(client)
 
 
 NEW = {
@@ -475,11 +440,7 @@ NEW = {
 
 
 def be_console() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("home", type=Path)
-    parser.add_argument("hold_seconds", type=float)
-    asked = parser.parse_args()
-    served = Served(asked.home, asked.hold_seconds)
+    served = Served(Path(sys.argv[1]), float(sys.argv[2]))
 
     def answer() -> None:
         for line in sys.stdin:

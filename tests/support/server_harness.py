@@ -58,9 +58,8 @@ class Answer:
         assert self.headers["content-type"] == "application/json"
         body = self.json
         assert set(body) == {"error"}
-        assert set(body["error"]) == {
-            "class", "message", "retriable", "boundary", "audit_id", "details",
-        }  # fmt: skip
+        members = {"class", "message", "retriable", "boundary", "audit_id", "details"}
+        assert set(body["error"]) == members
         return body["error"]
 
 
@@ -151,15 +150,9 @@ class Console:
 
     def start(self, *more: str) -> None:
         with self.stderr.open("ab") as stderr:
-            self.process = forked(
-                [*self._command, *more],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-                env=self._env,
-                **self._popen,
-            )
+            ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr}
+            command = [*self._command, *more]
+            self.process = forked(command, **ends, text=True, env=self._env, **self._popen)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"it did not start: {self.stderr.read_text()}"
@@ -203,20 +196,15 @@ class Console:
         given = dict(headers or {})
         if token is not None:
             given["Authorization"] = f"Bearer {token}"
-        data = raw
-        if body is not None:
-            data = json.dumps(body).encode()
+        data = raw if body is None else json.dumps(body).encode()
         if data is not None:
             given.setdefault("Content-Type", "application/json")
         connection = self.connection(local=local, timeout=timeout)
         try:
             connection.request(method, path, data, given)
             response = connection.getresponse()
-            answer = Answer(
-                status=response.status,
-                headers={name.lower(): value for name, value in response.getheaders()},
-                raw=response.read(),
-            )
+            lowered = {name.lower(): value for name, value in response.getheaders()}
+            answer = Answer(status=response.status, headers=lowered, raw=response.read())
         finally:
             connection.close()
         hold_to_the_document(method, path, answer)
@@ -350,15 +338,10 @@ class Attended(Console):
 
 
 def aileron(
-    *arguments: str,
-    home: Path,
-    code: int | None = 0,
-    env: Mapping[str, str] | None = None,
-    stdin: str = "",
-    cwd: Path | None = None,
+    *words: str, home: Path, code: int | None = 0, **how: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run the `aileron` command to its end; it never prints a traceback."""
-    done = completed(*arguments, "--home", str(home), env=env, stdin=stdin, cwd=cwd)
+    """Run a command in *home* to its end, as `completed` does, and hold it to its exit code."""
+    done = completed(*words, "--home", str(home), **how)
     if code is not None:
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     return done

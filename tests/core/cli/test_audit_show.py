@@ -21,9 +21,9 @@ from aileron_core.errors import AileronError
 from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database
 from aileron_tui.cli.subcommands import OUTCOMES
-from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, protected_home, unlock
+from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, unlock
 from tests.core.history.test_sealed_contents import sealed_later
-from tests.support.core_harness import DRAFT, Core, Mailbox, Start
+from tests.support.core_harness import DRAFT, Core, Start
 from tests.support.frozen_clock import FrozenClock
 from tests.support.server_harness import aileron, aileron_json
 
@@ -80,7 +80,6 @@ async def test_it_shows_what_contained_a_session_and_its_records(core: Core, hom
 
 
 async def test_a_decided_call_has_who_when_the_words_and_the_reason(core: Core, home: Path) -> None:
-    """What a person or a service wrote is drawn as marks, each line right of the bar."""
     approved, denied = await core.ask(), await core.ask("r-8842190312")
     await core.run(approved)
     await core.app.approvals.deny(denied.approval_id, HOSTILE)
@@ -103,38 +102,45 @@ async def test_a_decided_call_has_who_when_the_words_and_the_reason(core: Core, 
 
 
 @pytest.mark.usefixtures("protected")
-async def test_a_sealed_call_is_shown_with_the_passphrase_and_named_without_it(
+async def test_sealed_calls_are_shown_and_searched_with_the_passphrase_alone(
     start: Start, home: Path, tmp_path: Path, clock: FrozenClock
 ) -> None:
-    """Beside a running console too, whose vault stays locked."""
+    """Beside a running console too, whose vault stays locked; without it they are named and counted."""
+    wrong, right = tmp_path / "wrong", tmp_path / "right"
+    for path, word in ((wrong, "not it at all"), (right, PASSPHRASE)):
+        path.write_text(word)
+        path.chmod(0o600)
+    unseal = ("--unseal", "--passphrase-file")
     async with start() as core:
         await unlock(core)
         run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
-        clock.advance(61)
-        await core.app.contents.sweep()
+        await sealed_later(core, clock)
+        closed = await listed(home, "--grep", DRAFT)
+        assert (closed["items"], closed["sealed"], closed["deleted"]) == ([], 1, 0)
+        words = ("audit", "list", "--grep", DRAFT)
+        printed = (await asyncio.to_thread(aileron, *words, home=home)).stdout
+        assert printed == "What 1 call contained is sealed, and was not searched: use --unseal.\n"
+        opened = await listed(home, "--grep", DRAFT, *unseal, str(right))
+        assert ({each["run"] for each in opened["items"]}, opened["sealed"]) == ({run}, 0)
     async with start() as core:
         closed = await shown_json(home, run)
         assert (closed["sealed"], closed["arguments"], closed["output"]) == (True, None, None)
         text = await printed_of(home, run)
         assert f"aileron audit show {run} --unseal" in text
         assert "Deleted" not in text
-        wrong, right = tmp_path / "wrong", tmp_path / "right"
-        for path, word in ((wrong, "not it at all"), (right, PASSPHRASE)):
-            path.write_text(word)
-            path.chmod(0o600)
-        refused = await asyncio.to_thread(
-            aileron,
-            *("audit", "show", run, "--unseal", "--passphrase-file", str(wrong)),
-            home=home,
-            code=None,
-        )
-        assert (refused.returncode, refused.stdout) == (77, "")
-        whole = await printed_of(home, run, "--unseal", "--passphrase-file", str(right))
+        words = ("audit", "show", run, *unseal, str(wrong))
+        assert (await asyncio.to_thread(aileron, *words, home=home, code=77)).stdout == ""
+        whole = await printed_of(home, run, *unseal, str(right))
         assert "1 wrong passphrase was given" in whole
         assert "Q3 numbers" in whole
         assert f'"id": "{DRAFT}"' in whole
         assert "--unseal" not in whole
         assert core.app.vault.state == "locked"
+        await unlock(core)
+        clock.advance(31 * DAY)
+        await core.app.contents.forget_due()
+        gone = await listed(home, "--grep", DRAFT)
+        assert (gone["items"], gone["sealed"], gone["deleted"]) == ([], 0, 1)
 
 
 SPOILT = "\x1b]52;c;aGk=\x07\x1b[2K\u202e"
@@ -169,9 +175,7 @@ async def listed(home: Path, *words: str) -> Mapping[str, Any]:
     return await asyncio.to_thread(aileron_json, "audit", "list", "-n", "500", *words, home=home)
 
 
-async def test_records_are_listed_by_any_filter(
-    start: Start, home: Path, clock: FrozenClock
-) -> None:
+async def test_records_are_listed_by_filters(start: Start, home: Path, clock: FrozenClock) -> None:
     async with start() as core:
         ran = (await core.call("get-draft", {"id": DRAFT})).row.run_id
         with pytest.raises(AileronError):
@@ -201,41 +205,17 @@ async def test_records_are_listed_by_any_filter(
     assert [each["run"] for each in newest] == [view.run_id]
 
 
-async def test_sealed_calls_are_searched_with_the_passphrase_alone_and_counted_without_it(
-    home: Path, mailbox: Mailbox, tmp_path: Path
-) -> None:
-    clock, key = FrozenClock(), tmp_path / "key"
-    key.write_text(PASSPHRASE)
-    key.chmod(0o600)
-    await protected_home(home)
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
-        await unlock(core)
-        run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
-        await sealed_later(core, clock)
-        closed = await listed(home, "--grep", DRAFT)
-        assert (closed["items"], closed["sealed"], closed["deleted"]) == ([], 1, 0)
-        words = ("audit", "list", "--grep", DRAFT)
-        printed = (await asyncio.to_thread(aileron, *words, home=home)).stdout
-        assert printed == "What 1 call contained is sealed, and was not searched: use --unseal.\n"
-        opened = await listed(home, "--grep", DRAFT, "--unseal", "--passphrase-file", str(key))
-        assert {each["run"] for each in opened["items"]} == {run}
-        assert opened["sealed"] == 0
-        clock.advance(31 * 86400)
-        await core.app.contents.forget_due()
-        gone = await listed(home, "--grep", DRAFT)
-        assert (gone["items"], gone["sealed"], gone["deleted"]) == ([], 0, 1)
-
-
-@pytest.mark.parametrize("time", ["999999d", "9999-12-31T23:59:59-12:00"])
-def test_a_time_that_no_record_can_have_is_refused_as_one(home: Path, time: str) -> None:
-    """It ended with an internal error."""
-    refused = aileron("audit", "list", "--since", time, home=home, code=2)
-    assert "is neither a time like 12h" in refused.stderr
-
-
-def test_nothing_is_unsealed_without_words_to_look_for(home: Path) -> None:
-    refused = aileron("audit", "list", "--unseal", "--agent", "claude", home=home, code=2)
-    assert refused.stderr.endswith("--unseal needs --grep.\n")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--since", "999999d"), "is neither a time like 12h"),
+        (("--since", "9999-12-31T23:59:59-12:00"), "is neither a time like 12h"),
+        (("--unseal", "--agent", "claude"), "--unseal needs --grep.\n"),
+    ],
+)
+def test_what_nothing_can_be_listed_by_is_refused(home: Path, words: list[str], said: str) -> None:
+    """A time that no record can have ended with an internal error."""
+    assert said in aileron("audit", "list", *words, home=home, code=2).stderr
 
 
 def test_every_outcome_can_be_asked_for() -> None:

@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "connectors" / "mail-drafts"
 HOST = "gmail.googleapis.com:443"
 
-
 connector = partial(completed, "connector")
 
 
@@ -33,19 +32,16 @@ def test_the_example_passes_and_its_identity_is_shown() -> None:
 
 
 def test_everything_wrong_with_a_connector_is_reported_at_once(tmp_path: Path) -> None:
-    (tmp_path / "manifest.toml").write_text(
-        '[connector]\nname = "nowhere"\nversion = "v1"\ncolour = "red"\n', encoding="utf-8"
-    )
+    text = '[connector]\nname = "nowhere"\nversion = "v1"\ncolour = "red"\n'
+    (tmp_path / "manifest.toml").write_text(text, encoding="utf-8")
     module = wasmtime.wat2wasm('(module (import "env" "system" (func)))')
     (tmp_path / "connector.wasm").write_bytes(bytes(module))
     done = connector("check", str(tmp_path), "--json")
     found = report(done)
     assert (done.returncode, found["ok"]) == (1, False)
-    assert {(p["key"], p["line"]) for p in found["problems"] if "manifest" in p["file"]} == {
-        ("connector.name", 2),
-        ("connector.version", 3),
-        ("connector.colour", 4),
-    }
+    in_manifest = {(p["key"], p["line"]) for p in found["problems"] if "manifest" in p["file"]}
+    lines = {"connector.name": 2, "connector.version": 3, "connector.colour": 4}
+    assert in_manifest == {*lines.items()}
     module = [p["message"] for p in found["problems"] if "wasm" in p["file"]]
     assert len(module) == 3
     assert any("'system' from 'env'" in message for message in module)
@@ -54,9 +50,8 @@ def test_everything_wrong_with_a_connector_is_reported_at_once(tmp_path: Path) -
 def test_what_manifest_and_module_say_differently_is_a_warning(tmp_path: Path) -> None:
     """It still passes; a person who takes it in should know."""
     text = (EXAMPLE / "manifest.toml").read_text(encoding="utf-8")
-    (tmp_path / "manifest.toml").write_text(
-        text.replace('"http_request", ', '"log", ').replace(f'"{HOST}"', ""), encoding="utf-8"
-    )
+    other = text.replace('"http_request", ', '"log", ').replace(f'"{HOST}"', "")
+    (tmp_path / "manifest.toml").write_text(other, encoding="utf-8")
     (tmp_path / "connector.wasm").write_bytes((EXAMPLE / "connector.wasm").read_bytes())
     done = connector("check", str(tmp_path), "--json")
     messages = {p["message"] for p in report(done)["problems"] if p["severity"] == "warning"}
@@ -77,24 +72,19 @@ def test_a_manifest_alone_can_be_checked_and_a_missing_path_is_a_sentence(tmp_pa
     assert len(report(empty)["problems"]) == 2
 
 
-def test_an_op_is_run_against_a_route(mailbox: Any) -> None:
-    route = f"{HOST}=127.0.0.1:{mailbox.port}"
-    done = connector("run", str(EXAMPLE), "list_drafts", "--route", route, "--json")
+def test_an_op_is_run_against_a_route_and_read_only_lets_no_write_leave(mailbox: Any) -> None:
+    route = ("--route", f"{HOST}=127.0.0.1:{mailbox.port}")
+    done = connector("run", str(EXAMPLE), "list_drafts", *route, "--json")
     found = report(done)
     assert (done.returncode, found["status"], found["last_status"]) == (0, "completed", 200)
     assert (found["requests_sent"], found["writes_sent"]) == (1, 0)
     first = found["output"]["drafts"][0]["id"]
-    plain = connector("run", str(EXAMPLE), "get_draft", "--args", "-", "--route", route,
-                    stdin=json.dumps({"id": first}))  # fmt: skip
+    words = ("run", str(EXAMPLE), "get_draft", "--args", "-", *route)
+    plain = connector(*words, stdin=json.dumps({"id": first}))
     assert json.loads(plain.stdout)["id"] == first
     assert "Requests sent: 1 (writes: 0)" in plain.stderr
-
-
-def test_read_only_lets_no_write_leave(mailbox: Any) -> None:
-    before = mailbox.state()["drafts"]
-    route = f"{HOST}=127.0.0.1:{mailbox.port}"
-    args = json.dumps({"draft_id": before[0]["id"]})
-    words = ("run", str(EXAMPLE), "send_draft", "--args", args, "--route", route, "--read-only")
+    before, args = mailbox.state()["drafts"], json.dumps({"draft_id": first})
+    words = ("run", str(EXAMPLE), "send_draft", "--args", args, *route, "--read-only")
     done = connector(*words, "--json")
     assert done.returncode == 1
     assert report(done)["failure"]["class"] == "capability_denied"
