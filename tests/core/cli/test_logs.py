@@ -17,6 +17,7 @@ from aileron_core.home.layout import Home
 from aileron_core.settings import LogSettings, load_settings
 from aileron_tui.cli.logfile import LogFile, log_path, show_logs
 from aileron_tui.cli.output import CommandContext
+from tests.support.server_harness import CLI
 
 OURS = "aileron_core.somewhere"
 Captured = pytest.CaptureFixture[str]
@@ -42,37 +43,31 @@ def log_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_line_says_when_what_and_where_to_look_further(log: LogFile, tmp_path: Path) -> None:
+    """The text of an exception may quote arguments; its type says enough."""
     tell(log, "recorded", event="run.completed", seq=12, run="run-x", session=None, action="send")
-    (line,) = log_lines(tmp_path / "aileron.log")
+    try:
+        raise ValueError("the secret argument")
+    except ValueError:
+        tell(log, "it failed", exc_info=sys.exc_info(), stack_info="the secret stack")
+    line, failed = log_lines(tmp_path / "aileron.log")
     assert line.pop("at").endswith("Z")
     assert line == {
         "level": "info", "logger": OURS, "message": "recorded", "event": "run.completed",
         "seq": 12, "run": "run-x", "action": "send",
     }  # fmt: skip
-
-
-def test_the_text_of_an_exception_stays_out(log: LogFile, tmp_path: Path) -> None:
-    """It may quote arguments; its type says enough to look further."""
-    try:
-        raise ValueError("the secret argument")
-    except ValueError:
-        tell(log, "it failed", exc_info=sys.exc_info(), stack_info="the secret stack")
-    (line,) = log_lines(tmp_path / "aileron.log")
-    assert line["error"] == "ValueError"
-    assert "secret" not in json.dumps(line)
+    assert failed["error"] == "ValueError"
+    assert "secret" not in json.dumps(failed)
 
 
 def test_of_a_library_only_the_place_is_kept(log: LogFile, tmp_path: Path) -> None:
     """Libraries quote requests in their messages; below a warning they are not heard at all."""
-    for name in ("httpx", "mcp.server", "asyncio", "aileron.connector", "aileron_core_not"):
+    names = ["httpx", "mcp.server", "asyncio", "aileron.connector", "aileron_core_not"]
+    for name in names:
         tell(log, "GET https://x/?q=secret", name=name)
         tell(log, "failed on %s", "secret", name=name, level=logging.WARNING)
     found = log_lines(tmp_path / "aileron.log")
-    assert [line["logger"] for line in found] == [
-        "httpx", "mcp.server", "asyncio", "aileron.connector", "aileron_core_not",
-    ]  # fmt: skip
-    for line in found:
-        assert line["message"] == "a message from a library, at module:7"
+    assert [line["logger"] for line in found] == names
+    assert {line["message"] for line in found} == {"a message from a library, at module:7"}
     assert "secret" not in (tmp_path / "aileron.log").read_text()
 
 
@@ -101,12 +96,10 @@ def test_the_file_is_the_owners_alone_and_is_set_aside_when_it_grows(tmp_path: P
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.stat().st_size <= 1000
     assert log_lines(path)[-1]["message"] == "line 59"
-
-
-def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "aileron.log").symlink_to(tmp_path / "elsewhere")
+    link = tmp_path / "link.log"
+    link.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):
-        LogFile(tmp_path / "aileron.log", max_bytes=1000, keep=2)
+        LogFile(link, max_bytes=1000, keep=2)
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -134,8 +127,7 @@ def test_lost_lines_are_counted(tmp_path: Path, capfd: Captured) -> None:
 CHILD = """
 import logging, sys, threading, warnings
 from pathlib import Path
-from aileron_core.errors import FileProblems
-from aileron_core.settings import LogSettings, load_settings
+from aileron_core.settings import LogSettings
 from aileron_core.home.layout import Home
 from aileron_tui.cli.logfile import log_to
 
@@ -160,10 +152,8 @@ logging.getLogger("aileron_core.x").warning("%d", "not a number")
 @pytest.mark.parametrize("level", ["debug", "info", "error"])
 def test_what_goes_wrong_in_the_process_is_in_the_log_alone(tmp_path: Path, level: str) -> None:
     home = tmp_path / "home"
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", CHILD, str(home), level],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    command = [sys.executable, "-I", "-c", CHILD, str(home), level]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
     text = log_path(Home(home)).read_text()
     assert "secret" not in text
@@ -199,6 +189,10 @@ def test_the_newest_lines_are_read(set_aside: Path, capsys: Captured) -> None:
     text = read_log(set_aside, capsys, 2)
     assert [line.split("  ")[-2].strip() for line in text.splitlines()] == ["line 28", "line 29"]
     assert read_log(set_aside, capsys, 0) == ""
+    none = set_aside / "none"
+    assert "is empty" in read_log(none, capsys)
+    assert json.loads(read_log(none, capsys, json=True)) == {"items": []}
+    assert not none.exists()
 
 
 def test_lines_of_another_program_are_marked(set_aside: Path, capsys: Captured) -> None:
@@ -213,18 +207,9 @@ def test_lines_of_another_program_are_marked(set_aside: Path, capsys: Captured) 
     assert [set(item) for item in items] == [{"line"}, {"line"}, {"level", "x"}]
 
 
-def test_a_home_without_log_is_no_error(tmp_path: Path, capsys: Captured) -> None:
-    assert "is empty" in read_log(tmp_path / "none", capsys)
-    assert json.loads(read_log(tmp_path / "none", capsys, json=True)) == {"items": []}
-    assert not (tmp_path / "none").exists()
-
-
 def test_following_goes_on_over_a_file_that_is_set_aside(set_aside: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-I", "-m", "aileron_tui.cli", "logs", "-f", "-n", "1", "--json",
-         "--home", str(set_aside)],
-        stdout=subprocess.PIPE, text=True,
-    ) as following:  # fmt: skip
+    words = ("logs", "-f", "-n", "1", "--json", "--home", str(set_aside))
+    with subprocess.Popen([*CLI, *words], stdout=subprocess.PIPE, text=True) as following:
         assert json.loads(following.stdout.readline())["message"] == "line 29"
         log = LogFile(log_path(Home(set_aside)), max_bytes=1000, keep=2)
         for number in range(30, 60):
