@@ -34,27 +34,18 @@ def program_of(folder: Path, name: bytes = b"agent") -> Iterator[int]:
 
 
 def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> None:
-    with program_of(tmp_path) as pid:
-        found = read_process(pid)
-        assert (found.pid, found.cwd) == (pid, str(tmp_path / "agent"))
-        assert found.executable == str(tmp_path / "agent" / "agent")
-        assert found.parents[0][0] == os.getpid()
-        assert found.parents[0][1] == Path("/proc/self/comm").read_text().strip()
-        assert 1 <= len(found.parents) <= 8
-        assert all(is_ancestor(parent, pid) for parent, _ in found.parents if parent > 1)
-        assert abs(time.time() - found.started_at) < 60
-    assert read_process(pid) is None
-
-
-def test_a_name_that_is_no_text_is_shown_in_marks_and_kept_exactly(tmp_path: Path) -> None:
-    """Blanks, parentheses and bytes that are no UTF-8 in names mislead nobody."""
-    with program_of(tmp_path, HOSTILE) as pid:
-        found = read_process(pid)
-        assert found.executable.endswith("/ev\x1b[31mil \\xff(x) 1 2")
-        assert found.cwd.endswith("/ev\x1b[31mil \\xff(x) 1 2")
-        assert found.parents[0][0] == os.getpid()
-        assert is_ancestor(os.getpid(), pid)
-        assert ProcessView.from_json(found.to_json()) == found
+    """Blanks, parentheses and bytes that are no UTF-8 in names mislead nobody: they are shown in marks."""
+    for name, shown in ((b"agent", "agent"), (HOSTILE, "ev\x1b[31mil \\xff(x) 1 2")):
+        with program_of(tmp_path, name) as pid:
+            found, place = read_process(pid), f"{tmp_path}/{shown}"
+            assert (found.pid, found.cwd, found.executable) == (pid, place, f"{place}/{shown}")
+            own = Path("/proc/self/comm").read_text().strip()
+            assert found.parents[0] == (os.getpid(), own)
+            assert 1 <= len(found.parents) <= 8
+            assert all(is_ancestor(parent, pid) for parent, _ in found.parents if parent > 1)
+            assert abs(time.time() - found.started_at) < 60
+            assert ProcessView.from_json(found.to_json()) == found
+        assert read_process(pid) is None
 
 
 def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
@@ -66,18 +57,12 @@ def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
     assert found.cwd.endswith(f"… ({len(str(deep / 'agent'))} characters)")
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        None,
-        {},
-        {"pid": "x", "executable": "", "cwd": "", "parents": [], "started_at": 0},
-        {"pid": 1, "executable": "", "cwd": "", "parents": [[1]], "started_at": 0},
-        {"pid": 1, "executable": "", "cwd": "", "parents": [], "started_at": {}},
-    ],
-)
-def test_what_another_program_wrote_in_its_place_is_nobody(stored: object) -> None:
-    assert ProcessView.from_json(stored) is None
+def test_what_another_program_wrote_in_its_place_is_nobody() -> None:
+    good = {"pid": 1, "executable": "", "cwd": "", "parents": [], "started_at": 0}
+    assert ProcessView.from_json(good) is not None
+    for wrong in ({"pid": "x"}, {"parents": [[1]]}, {"started_at": {}}):
+        assert ProcessView.from_json({**good, **wrong}) is None, wrong
+    assert ProcessView.from_json(None) is ProcessView.from_json({}) is None
 
 
 async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Path) -> None:
