@@ -163,9 +163,6 @@ def test_what_goes_wrong_in_the_process_is_in_the_log_alone(tmp_path: Path, leve
     assert ("debugged" in text) is (level == "debug")
 
 
-# Reading
-
-
 def read_log(home: Path, capsys: Captured, count: int = 50, **how: bool) -> str:
     context = CommandContext(home=home, json=how.get("json", False), color=False)
     assert show_logs(context, count, follow=False) == 0

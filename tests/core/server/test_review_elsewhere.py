@@ -37,8 +37,6 @@ from tests.support.variants import ALL
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 
-# Pages of others
-
 _API = "/review/api/link"
 _TRIES = """async ([console, body]) => {
   const frame = (name, of) => new Promise((done) => {
@@ -181,8 +179,6 @@ async def until(holds: Callable[[], object], said: object) -> None:
         await asyncio.sleep(0.05)
     pytest.fail(f"it did not come: {said}")
 
-
-# A proxy, and ssh
 
 _IDENTITY = """
             proxy_set_header X-Forwarded-User root;

@@ -138,41 +138,43 @@ LOOSE = "it can do whatever your account can."
 
 
 HOSTS = tuple(f"h{number}.example:443" for number in range(13))
-LINES: list[tuple[Session, Containment, str]] = [
-    (
-        replace(SANDBOXED, terms=SessionTerms(network="all")),
-        "verified",
-        "In a sandbox. It reaches the whole network. It can write only its project.",
-    ),
-    (
-        replace(SANDBOXED, terms=SessionTerms(network="offline", writes=("/data", "/more"))),
-        "claimed",
-        (
-            "In a sandbox, as whoever opened it reports. It reaches no network: only Aileron's "
-            "actions and, through the gateway, its model. It can write its project and /data, /more."
-        ),
-    ),
-    (
-        replace(SANDBOXED, terms=SessionTerms(network="hosts", hosts=HOSTS)),
-        "verified",
-        (
-            f"In a sandbox. It reaches only these hosts: {', '.join(HOSTS[:12])} and 1 more. "
-            "It can write only its project."
-        ),
-    ),
-    (SANDBOXED, "verified", "In a sandbox. What it can reach and write was not reported."),
-    (
-        replace(SANDBOXED, terms=SessionTerms(network="offline")),
-        "none",
-        f"Not contained: reported as contained, but seen outside any sandbox; {LOOSE}",
-    ),
-    (LAUNCHED, "none", f"Not contained: launched with --no-sandbox; {LOOSE}"),
-    (unknown_session("ses-1"), "none", f"Not contained: it connected by itself; {LOOSE}"),
-    (SANDBOXED, "other_user", f"Runs as another user; {LOOSE.replace('your', 'that')}"),
-]
 
 
-@pytest.mark.parametrize(("session", "containment", "line"), LINES)
+@pytest.mark.parametrize(
+    ("session", "containment", "line"),
+    [
+        (
+            replace(SANDBOXED, terms=SessionTerms(network="all")),
+            "verified",
+            "In a sandbox. It reaches the whole network. It can write only its project.",
+        ),
+        (
+            replace(SANDBOXED, terms=SessionTerms(network="offline", writes=("/data", "/more"))),
+            "claimed",
+            (
+                "In a sandbox, as whoever opened it reports. It reaches no network: only Aileron's "
+                "actions and, through the gateway, its model. It can write its project and /data, /more."
+            ),
+        ),
+        (
+            replace(SANDBOXED, terms=SessionTerms(network="hosts", hosts=HOSTS)),
+            "verified",
+            (
+                f"In a sandbox. It reaches only these hosts: {', '.join(HOSTS[:12])} and 1 more. "
+                "It can write only its project."
+            ),
+        ),
+        (SANDBOXED, "verified", "In a sandbox. What it can reach and write was not reported."),
+        (
+            replace(SANDBOXED, terms=SessionTerms(network="offline")),
+            "none",
+            f"Not contained: reported as contained, but seen outside any sandbox; {LOOSE}",
+        ),
+        (LAUNCHED, "none", f"Not contained: launched with --no-sandbox; {LOOSE}"),
+        (unknown_session("ses-1"), "none", f"Not contained: it connected by itself; {LOOSE}"),
+        (SANDBOXED, "other_user", f"Runs as another user; {LOOSE.replace('your', 'that')}"),
+    ],
+)
 def test_a_line_tells_containment(session: Session, containment: Containment, line: str) -> None:
     """What was seen counts over what its launcher reported."""
     assert containment_line(session, containment) == line

@@ -40,25 +40,21 @@ async def test_a_call_of_ours_runs_and_the_agent_sees_one_answer(wire: str, stre
 
 @EACH_WIRE
 @STREAMED
-async def test_what_a_person_approves_runs_while_the_answer_waits(wire: str, stream: bool) -> None:
-    model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("Sent.")])
+@pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "denied"])
+async def test_what_a_person_decides_reaches_the_model(
+    wire: str, stream: bool, allowed: bool
+) -> None:
+    """While the answer waits; the agent sees what the model makes of it."""
+    model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("So it is.")])
     async with augmenting(model) as made:
         asking = asyncio.create_task(made.agent(wire, stream=stream).ask("send it"))
-        await made.approve()
-        assert (await asking).text == "Sent."
-        assert "to Anna" in json.dumps(history(model.requests[1])[-1])
-
-
-@EACH_WIRE
-async def test_a_denial_reaches_the_model_with_its_reason(wire: str) -> None:
-    model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("They said no.")])
-    async with augmenting(model) as made:
-        asking = asyncio.create_task(made.agent(wire, stream=True).ask("send it"))
-        await made.deny("not on a Friday")
-        assert (await asking).text == "They said no."
-        assert "A person denied this. Their reason" in json.dumps(history(model.requests[1])[-1])
-        assert "not on a Friday" in json.dumps(history(model.requests[1])[-1])
-        assert await made.runs() == [("send-draft", "denied")]
+        await (made.approve() if allowed else made.deny("not on a Friday"))
+        assert (await asking).text == "So it is."
+        told = json.dumps(history(model.requests[1])[-1])
+        assert ("to Anna" in told) is allowed
+        assert ("A person denied this. Their reason" in told) is not allowed
+        assert ("not on a Friday" in told) is not allowed
+        assert await made.runs() == [("send-draft", "completed" if allowed else "denied")]
 
 
 @EACH_WIRE

@@ -109,22 +109,19 @@ async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on
         assert await made.runs() == [("send-draft", "pending")]
 
 
-@EACH_WIRE
-async def test_a_refusal_in_a_stream_is_an_error_event_of_the_provider(wire: str) -> None:
-    """The stream has begun, so the status can say nothing any more."""
-    model = ScriptedModel([Text("I look."), Call("read_inbox", {})], Refusal(529, "overloaded"))
-    async with augmenting(model) as made:
-        with pytest.raises(errors(), match=r"status 529\. overloaded"):
-            await made.agent(wire, stream=True).ask("read it")
-
-
 @WIRE_AND_STREAM
-async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: bool) -> None:
-    async with augmenting(ScriptedModel(Refusal(529, "overloaded"))) as made:
+async def test_a_refusal_passes_as_it_is_and_later_in_a_stream_as_an_event(
+    wire: str, stream: bool
+) -> None:
+    """The stream has begun, so the status can say nothing any more."""
+    refusal, looks = Refusal(529, "overloaded"), [Text("I look."), Call("read_inbox", {})]
+    async with augmenting(ScriptedModel(refusal, looks, refusal)) as made:
         kinds = (sdk("anthropic").APIStatusError, sdk("openai").APIStatusError)
         with pytest.raises(kinds) as caught:
             await made.agent(wire, stream=stream).ask("read it")
         assert caught.value.status_code == 529
+        with pytest.raises(errors(), match=r"status 529\. overloaded"):
+            await made.agent(wire, stream=True).ask("read it")
 
 
 @WIRE_AND_STREAM
@@ -172,8 +169,7 @@ async def test_the_end_of_a_session_cuts_its_answer(wire: str, stop: bool) -> No
     async with augmenting(model) as made:
         agent = await made.sent(wire, stream=stop)
         await made.waiting()
-        session_id = made.session_id
-        intent = StopEverything() if stop else EndSession(session_id=session_id)
+        intent = StopEverything() if stop else EndSession(session_id=made.session_id)
         await made.app.console.carry_out(intent)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await agent.answer()

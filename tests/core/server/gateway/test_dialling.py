@@ -181,9 +181,6 @@ async def test_a_family_that_is_silent_gives_way_to_the_other() -> None:
                 next_of_its_family.accept()
 
 
-# TLS
-
-
 def certificates(folder: Path, name: str) -> tuple[ssl.SSLContext, str]:
     """Return a server's context for *name*, and the file of the authority that vouches for it."""
     authority = Authority(folder)
@@ -212,9 +209,6 @@ async def test_an_https_upstream_is_verified_by_name_and_a_ca_of_ones_own(tmp_pa
                     assert "its certificate is not trusted" in message
         assert len(upstream.seen) == 2
         assert upstream.connections == 1
-
-
-# Proxies
 
 
 @dataclass
@@ -314,9 +308,6 @@ def test_no_proxy_is_respected(no_proxy: str, url: str, through: bool) -> None:
     found = proxies.proxy_for(upstream)
     assert (found is not None) is through
     assert found is None or (found.host, found.port) == ("proxy.example", 3128)
-
-
-# In config.toml
 
 
 def test_without_a_word_in_config_each_provider_is_its_own() -> None:

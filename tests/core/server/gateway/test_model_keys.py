@@ -164,33 +164,30 @@ async def test_a_body_in_chunks_carries_the_key_over_a_connection_of_ours(tmp_pa
         assert made.line("openai", KEY) in seen.lines
 
 
-ELSEWHERE = (
-    ("openai", b"POST", b"/v1/files", ()),
-    ("openai", b"GET", b"/v1/responses/resp_1", ()),
-    ("openai", b"DELETE", b"/v1/models/ft:gpt:mine", ()),
-    ("openai", b"GET", b"/v1/models/../files", ()),
-    ("openai", b"GET", b"/v1/models/%2e%2e%2ffiles", ()),
-    ("openai", b"POST", b"/v1/responses/", ()),
-    ("openai", b"POST", b"//v1/responses", ()),
-    ("openai", b"POST", b"/v1/responses", (b"X-HTTP-Method-Override: DELETE",)),
-    ("openai", b"GET", b"/v1/models", (b"Connection: Upgrade", b"Upgrade: websocket")),
-    ("openai", b"POST", b"/v1/responses", (b"Content-Length: 2", b"Content-Length: 2")),
-    ("openai", b"POST", b"/v1/responses", (b"Transfer-Encoding: gzip, chunked",)),
-    ("anthropic", b"GET", b"/v1/messages/batches", ()),
-    ("anthropic", b"POST", b"/v1/messages/batches", ()),
-    ("anthropic", b"DELETE", b"/v1/models/x", (b"anthropic-version: 1",)),
-    ("gemini", b"POST", b"/v1beta/files", ()),
-    ("gemini", b"GET", b"/v1beta/models/x:anything", ()),
-    ("gemini", b"DELETE", b"/v1beta/tunedModels/mine", ()),
-    ("gemini", b"POST", b"/v1beta/tunedModels/mine:generateContent", ()),
-    ("gemini", b"POST", b"/v1beta/models/x:batchGenerateContent", ()),
-)
-
-
 async def test_elsewhere_a_request_with_the_placeholder_is_refused(tmp_path: Path) -> None:
     """With the same key those paths read and delete what the account holds."""
     async with keyed(tmp_path) as made:
-        for provider, method, target, lines in ELSEWHERE:
+        for provider, method, target, lines in (
+            ("openai", b"POST", b"/v1/files", ()),
+            ("openai", b"GET", b"/v1/responses/resp_1", ()),
+            ("openai", b"DELETE", b"/v1/models/ft:gpt:mine", ()),
+            ("openai", b"GET", b"/v1/models/../files", ()),
+            ("openai", b"GET", b"/v1/models/%2e%2e%2ffiles", ()),
+            ("openai", b"POST", b"/v1/responses/", ()),
+            ("openai", b"POST", b"//v1/responses", ()),
+            ("openai", b"POST", b"/v1/responses", (b"X-HTTP-Method-Override: DELETE",)),
+            ("openai", b"GET", b"/v1/models", (b"Connection: Upgrade", b"Upgrade: websocket")),
+            ("openai", b"POST", b"/v1/responses", (b"Content-Length: 2", b"Content-Length: 2")),
+            ("openai", b"POST", b"/v1/responses", (b"Transfer-Encoding: gzip, chunked",)),
+            ("anthropic", b"GET", b"/v1/messages/batches", ()),
+            ("anthropic", b"POST", b"/v1/messages/batches", ()),
+            ("anthropic", b"DELETE", b"/v1/models/x", (b"anthropic-version: 1",)),
+            ("gemini", b"POST", b"/v1beta/files", ()),
+            ("gemini", b"GET", b"/v1beta/models/x:anything", ()),
+            ("gemini", b"DELETE", b"/v1beta/tunedModels/mine", ()),
+            ("gemini", b"POST", b"/v1beta/tunedModels/mine:generateContent", ()),
+            ("gemini", b"POST", b"/v1beta/models/x:batchGenerateContent", ()),
+        ):
             client = await made.gateway.client(made.opened.gateway_token)
             await client.send(method, target, made.line(provider), *lines)
             head, _ = await client.answer()
