@@ -15,7 +15,6 @@ from tests.core.server.gateway.harness import (
     EACH_LOOP,
     PATIENCE,
     Client,
-    Gateway,
     passing,
     read_body,
     read_head,
@@ -94,9 +93,9 @@ async def test_a_session_with_all_its_places_ends_no_other(monkeypatch: pytest.M
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_SESSION", 5)
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         token = gateway.session.token
-        silent, uploading = await gateway.client(), await gateway.client()
+        silent = await gateway.client()
         assert b" 200 " in await answered_head(silent, "GET", "/v1/actions", token)
-        await uploading.send(b"POST", b"/v1/responses", b"Content-Length: 3")
+        uploading = await gateway.asking(b"POST", b"/v1/responses", b"Content-Length: 3")
         uploading.writer.write(b"a")
         await gateway.until_traffic(lambda view: view.bytes_up == 1)
         greedy = (await gateway.another_session()).token
@@ -114,14 +113,20 @@ async def test_a_session_with_all_its_places_ends_no_other(monkeypatch: pytest.M
 @EACH_LOOP
 @pytest.mark.parametrize("kind", ["body", "gateway"])
 async def test_half_a_request_is_a_last_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those before it are answered; so is it, and what goes on to come is no reason to stay."""
     monkeypatch.setattr(http_protocol, "_LINGER_SECONDS", 0.3)
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         client = await gateway.client("wrong")
-        client.writer.write(half_said(client, kind))
-        head = await read_head(client.reader)
+        whole = b"GET /v1/health HTTP/1.1\r\nHost: %b\r\n\r\n" % client.host
+        client.writer.write(whole * 3 + half_said(client, kind))
+        for _ in range(3):
+            head, _body = await client.answer()
+            assert b" 200 " in head
+            assert b"close" not in head.lower()
+        head, body = await client.answer()
         assert b" 401 " in head
         assert b"\r\nconnection: close\r\n" in head.lower()
-        assert b"error" in await read_body(head, client.reader)
+        assert b"error" in body
         assert await client.reader.read() == b""
         await trickled(client)
 
@@ -138,20 +143,6 @@ async def test_a_client_that_sends_all_before_it_reads_has_the_whole_answer() ->
         head = await read_head(client.reader)
         assert b" 413 " in head
         assert b"payload_too_large" in await read_body(head, client.reader)
-
-
-async def test_pipelined_requests_are_answered_before_one_that_is_not_whole() -> None:
-    """Only the last one's answer ends the connection."""
-    async with passing() as gateway, asyncio.timeout(PATIENCE):
-        client = await gateway.client()
-        whole = b"GET /v1/health HTTP/1.1\r\nHost: %b\r\n\r\n" % client.host
-        client.writer.write(whole * 3 + half_said(client, "body"))
-        for _ in range(3):
-            head, _body = await client.answer()
-            assert b" 200 " in head
-            assert b"close" not in head.lower()
-        assert b"\r\nconnection: close\r\n" in (await client.answer())[0].lower()
-        assert await client.reader.read() == b""
 
 
 async def test_a_head_without_end_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,32 +219,26 @@ async def test_the_same_on_unix_sockets(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_SESSION", 20)
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_PERSON", 20)
     async with passing() as gateway, asyncio.timeout(PATIENCE):
-        own = gateway.session.session.session_id
+        own, server = gateway.session_id, gateway.server._server
+
+        def made() -> asyncio.Protocol:
+            state = {"server_state": server.server_state, "app_state": server.lifespan.state}
+            return server.config.http_protocol_class(config=server.config, **state)  # type: ignore[call-arg]
+
+        loop, at_home = asyncio.get_running_loop(), bind_unix(tmp_path / "home")
         servers = [
             await gateway.server.serve_session(bind_unix(tmp_path / "own"), own, lambda _: None),
-            await _home_server(gateway, tmp_path / "home"),
+            await loop.create_unix_server(made, sock=at_home),
         ]
         for name in ("own", "home"):
             clients: list[Any] = []
-            for number in range(30):
-                reader, writer = await asyncio.open_unix_connection(str(tmp_path / name))
-                clients.append(client := Client(reader, writer, b"x", b""))
-                writer.write(half_said(client, "gateway" if number % 2 else "head"))
-            reader, writer = await asyncio.open_unix_connection(str(tmp_path / name))
-            late = Client(reader, writer, b"x", b"")
-            assert b" 200 " in await answered_head(late, "GET", "/v1/health")
-            for client in [*clients, late]:
+            for number in range(31):
+                ends = await asyncio.open_unix_connection(str(tmp_path / name))
+                clients.append(client := Client(*ends, b"x", b""))
+                if number < 30:
+                    client.writer.write(half_said(client, "gateway" if number % 2 else "head"))
+            assert b" 200 " in await answered_head(clients[-1], "GET", "/v1/health")
+            for client in clients:
                 client.hang_up()
         for server in servers:
             server.close()
-
-
-async def _home_server(gateway: Gateway, path: Path) -> asyncio.AbstractServer:
-    server = gateway.server._server
-
-    def made() -> asyncio.Protocol:
-        return server.config.http_protocol_class(
-            config=server.config, server_state=server.server_state, app_state=server.lifespan.state
-        )  # type: ignore[call-arg]
-
-    return await asyncio.get_running_loop().create_unix_server(made, sock=bind_unix(path))

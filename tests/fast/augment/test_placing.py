@@ -42,47 +42,40 @@ def history_digest(items: Any) -> str:
     return HistoryDigest().extended(items).value
 
 
-def placed(conversations: Conversations, items: list[Any], **more: Any) -> list[Any]:
-    found = placed_history(ANTHROPIC_MESSAGES, ReadHistory.of(items), conversations, **more)
-    return list(found.items)
+def placed(
+    conversations: Conversations, items: list[Any], of: Any = ANTHROPIC_MESSAGES
+) -> list[Any]:
+    return list(placed_history(of, ReadHistory.of(items), conversations).items)
 
 
 def test_a_hidden_turn_stands_where_the_agent_has_its_answer() -> None:
-    said = {"role": "user", "content": "more"}
+    """An empty message behind it stays: with it the history has the same digest as with the answer alone."""
+    said, empty = {"role": "user", "content": "more"}, {"role": "user", "content": ""}
+    plain, no = ({"role": "assistant", "content": text} for text in ("done", "no"))
     assert placed(known(), [ASKED, SEEN, said]) == [ASKED, *REAL, said]
-    plain = {"role": "assistant", "content": "done"}
     assert placed(known(), [ASKED, plain, said]) == [ASKED, *REAL, said]
-
-
-def test_an_empty_message_behind_an_answer_stays() -> None:
-    """With it the history has the same digest as with the answer alone."""
-    empty, said = {"role": "user", "content": ""}, {"role": "user", "content": "more"}
     assert placed(known(), [ASKED, SEEN, empty, said]) == [ASKED, *REAL, empty, said]
+    assert placed(known(), [ASKED, no, said]) == [ASKED, no, said]
+    assert placed(Conversations(), [ASKED, SEEN]) == [ASKED, SEEN]
 
 
 def test_our_results_come_before_the_agents_in_one_message() -> None:
-    ours = (ToolResult(call_id="c", text="ours"),)
-    own = {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "d", "content": "own"}],
-    }
-    *_, last = placed(known(results=ours, items=REAL[:1]), [ASKED, SEEN, own])
+    ours = known(results=(ToolResult(call_id="c", text="ours"),), items=REAL[:1])
+    result = {"type": "tool_result", "tool_use_id": "d", "content": "own"}
+    *_, last = placed(ours, [ASKED, SEEN, {"role": "user", "content": [result]}])
     assert [each["tool_use_id"] for each in last["content"]] == ["c", "d"]
-    tool = {"role": "tool", "tool_call_id": "d", "content": "own"}
-    items = [ASKED, SEEN, tool]
-    chat, ours_known = ReadHistory.of(items), known(results=ours, items=REAL[:1])
-    found = placed_history(CHAT_COMPLETIONS, chat, ours_known)
-    assert [each.get("tool_call_id") for each in found.items] == [None, None, "c", "d"]
-    *_, last = placed(known(results=ours, items=REAL[:1]), [ASKED, SEEN])
+    *_, last = placed(ours, [ASKED, SEEN])
     assert last["content"][0]["tool_use_id"] == "c"
+    tool = {"role": "tool", "tool_call_id": "d", "content": "own"}
+    found = placed(ours, [ASKED, SEEN, tool], CHAT_COMPLETIONS)
+    assert [each.get("tool_call_id") for each in found] == [None, None, "c", "d"]
 
 
 def test_in_another_history_a_record_stands_before_the_answer_without_its_thinking() -> None:
     """Its thinking was put together from several turns: a provider refuses that."""
     other = {"role": "user", "content": "a summary"}
     first, record, answer = placed(known(), [other, SEEN])
-    assert first == other
-    assert record["role"] == "user"
+    assert (first, record["role"]) == (other, "user")
     assert record["content"].endswith("\n- f: completed")
     assert answer == {"role": "assistant", "content": [{"type": "text", "text": "done"}]}
 
@@ -92,34 +85,21 @@ def test_an_answer_that_said_nothing_leaves_no_record_in_another_conversation() 
     conversations = Conversations()
     turn = HiddenTurn(before=history_digest([ASKED]), items=REAL, ran=("f: completed",))
     conversations.hide(after=history_digest([ASKED]), alone=digest_of([]), turn=turn)
-    items: list[Any] = [
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": []}
+    items = [
         {"role": "user", "content": "other"},
-        {"type": "reasoning", "id": "rs_1", "summary": []},
+        reasoning,
         {"role": "assistant", "content": "no"},
     ]
-    found = placed_history(OPENAI_RESPONSES, ReadHistory.of(items), conversations)
-    assert [*found.items] == items
-
-
-def test_in_a_history_without_the_answer_there_is_nothing_to_say() -> None:
-    other = {"role": "user", "content": "other"}
-    assert placed(known(), [ASKED, {"role": "assistant", "content": "no"}, other]) == [
-        ASKED, {"role": "assistant", "content": "no"}, other,
-    ]  # fmt: skip
-    assert placed(Conversations(), [ASKED, SEEN]) == [ASKED, SEEN]
+    assert placed(conversations, items, OPENAI_RESPONSES) == items
 
 
 def test_the_tools_are_those_of_the_beginning_but_an_equal_request_is_a_new_one() -> None:
     catalogue, conversations = Catalogue(actions={"f": "f"}), Conversations()
     conversations.freeze(history_digest([ASKED]), catalogue)
-    assert (
-        placed_history(CHAT_COMPLETIONS, ReadHistory.of([ASKED]), conversations).catalogue is None
-    )
-    items = [ASKED, SEEN]
-    assert (
-        placed_history(CHAT_COMPLETIONS, ReadHistory.of(items), conversations).catalogue
-        is catalogue
-    )
+    for items, kept in (([ASKED], None), ([ASKED, SEEN], catalogue)):
+        found = placed_history(CHAT_COMPLETIONS, ReadHistory.of(items), conversations)
+        assert found.catalogue is kept
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
