@@ -22,9 +22,7 @@ EACH_WAY = pytest.mark.parametrize(("how", "era"), [("http", NEW), ("relay", OLD
 
 
 @WAYS
-async def test_a_client_lists_actions_and_runs_one(
-    console: ThreadConsole, how: str, era: str
-) -> None:
+async def test_a_client_lists_actions_and_runs(console: ThreadConsole, how: str, era: str) -> None:
     """It is promised list changes, and the call runs as the session of its own token."""
     async with official_client(console, how, era) as client:
         tools = (await client.list_tools()).tools

@@ -11,14 +11,8 @@ import pytest
 
 from aileron_core.server import http_protocol
 from aileron_core.server.sockets import bind_unix
-from tests.core.server.gateway.harness import (
-    EACH_LOOP,
-    PATIENCE,
-    Client,
-    passing,
-    read_body,
-    read_head,
-)
+from tests.core.server.gateway.harness import EACH_LOOP, Client, passing, read_body, read_head
+from tests.support.core_harness import PATIENCE
 
 SOON = 5.0
 """Seconds in which an honest client must have its answer, on a busy machine too."""

@@ -42,10 +42,8 @@ def history_digest(items: Any) -> str:
     return HistoryDigest().extended(items).value
 
 
-def placed(
-    conversations: Conversations, items: list[Any], of: Any = ANTHROPIC_MESSAGES
-) -> list[Any]:
-    return list(placed_history(of, ReadHistory.of(items), conversations).items)
+def placed(known: Conversations, items: list[Any], of: Any = ANTHROPIC_MESSAGES) -> list[Any]:
+    return list(placed_history(of, ReadHistory.of(items), known).items)
 
 
 def test_a_hidden_turn_stands_where_the_agent_has_its_answer() -> None:
@@ -85,12 +83,8 @@ def test_an_answer_that_said_nothing_leaves_no_record_in_another_conversation() 
     conversations = Conversations()
     turn = HiddenTurn(before=history_digest([ASKED]), items=REAL, ran=("f: completed",))
     conversations.hide(after=history_digest([ASKED]), alone=digest_of([]), turn=turn)
-    reasoning = {"type": "reasoning", "id": "rs_1", "summary": []}
-    items = [
-        {"role": "user", "content": "other"},
-        reasoning,
-        {"role": "assistant", "content": "no"},
-    ]
+    other, no = {"role": "user", "content": "other"}, {"role": "assistant", "content": "no"}
+    items = [other, {"type": "reasoning", "id": "rs_1", "summary": []}, no]
     assert placed(conversations, items, OPENAI_RESPONSES) == items
 
 

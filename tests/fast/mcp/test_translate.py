@@ -103,9 +103,8 @@ def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
 
 
 DENIED, EXPIRED, GONE = "approval_denied", "approval_expired", "approval_withdrawn"
-UNBOUND, ANSWERED, LOST = map(
-    failure, ("binding_required", "external_api_error", "outcome_unknown")
-)
+FAILURES = ("binding_required", "external_api_error", "outcome_unknown")
+UNBOUND, ANSWERED, LOST = map(failure, FAILURES)
 
 
 @pytest.mark.parametrize(

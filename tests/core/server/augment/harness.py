@@ -32,11 +32,8 @@ from tests.core.server.gateway.harness import (
 from tests.support.core_harness import PATIENCE, open_session
 from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
 
-PATHS = {
-    "messages": b"/v1/messages",
-    "chat": b"/v1/chat/completions",
-    "responses": b"/v1/responses",
-}
+CHAT, RESPONSES = b"/v1/chat/completions", b"/v1/responses"
+PATHS = {"messages": b"/v1/messages", "chat": CHAT, "responses": RESPONSES}
 EACH_WIRE = pytest.mark.parametrize("wire", PATHS)
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 WIRE_AND_STREAM = pytest.mark.parametrize(
@@ -135,20 +132,18 @@ class Agent:
 
     async def _messages(self) -> Reply:
         asked = self._asked("messages", max_tokens=100)
-        async with sdk("anthropic").AsyncAnthropic(
-            base_url=self.base, api_key=KEY, max_retries=self.retries
-        ) as client:
+        make = sdk("anthropic").AsyncAnthropic
+        async with make(base_url=self.base, api_key=KEY, max_retries=self.retries) as client:
             if self.stream:
                 async with client.messages.stream(**asked) as stream:
                     message = await stream.get_final_message()
             else:
                 message = await client.messages.create(**asked)
         blocks = [block.model_dump(exclude_none=True) for block in message.content]
+        calls = [(each["id"], each["name"]) for each in blocks if each["type"] == "tool_use"]
         return Reply(
             text="".join(each["text"] for each in blocks if each["type"] == "text"),
-            calls=tuple(
-                (each["id"], each["name"]) for each in blocks if each["type"] == "tool_use"
-            ),
+            calls=tuple(calls),
             items=({"role": "assistant", "content": blocks},),
             id=message.id,
             output_tokens=message.usage.output_tokens,
@@ -194,11 +189,10 @@ class Agent:
             each.pop("parsed_arguments", None)
             for part in each.get("content", ()):
                 part.pop("parsed", None)
+        calls = [each for each in items if each["type"] == "function_call"]
         return Reply(
             text=whole.output_text,
-            calls=tuple(
-                (each["call_id"], each["name"]) for each in items if each["type"] == "function_call"
-            ),
+            calls=tuple((each["call_id"], each["name"]) for each in calls),
             items=tuple(items),
             id=whole.id,
             output_tokens=whole.usage.output_tokens,
@@ -208,8 +202,6 @@ class Agent:
 @dataclass(kw_only=True)
 class Augmented(Gateway):
     """A running gateway with one session in augment mode."""
-
-    model: ScriptedModel
 
     @property
     def base(self) -> str:
@@ -318,4 +310,4 @@ async def augmenting(
         made = AppOptions(settings=settings, accept_installed=True, **options)
         terms = LAUNCHED | {"augment": augment}
         async with listening_console(made, furnish=furnish, **terms) as members:
-            yield Augmented(model=model, upstream=upstream, **members)
+            yield Augmented(upstream=upstream, **members)

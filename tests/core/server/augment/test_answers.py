@@ -41,9 +41,7 @@ async def test_a_call_of_ours_runs_and_the_agent_sees_one_answer(wire: str, stre
 @EACH_WIRE
 @STREAMED
 @pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "denied"])
-async def test_what_a_person_decides_reaches_the_model(
-    wire: str, stream: bool, allowed: bool
-) -> None:
+async def test_what_a_person_says_reaches_the_model(wire: str, stream: bool, allowed: bool) -> None:
     """While the answer waits; the agent sees what the model makes of it."""
     model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("So it is.")])
     async with augmenting(model) as made:

@@ -196,9 +196,7 @@ async def test_bodies_and_answers_are_bounded_over_all_requests(stream: bool) ->
         assert (await made.agent("messages", stream=stream).ask("go")).text == "Fits."
 
 
-async def test_unfinished_bodies_of_a_session_harm_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_unfinished_bodies_of_one_harm_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five of them filled the memory that all sessions share, and another one got 429 for 96 seconds."""
     limits = AugmentLimits(buffered_bytes=1_000_000)
     monkeypatch.setattr(room_module, "AugmentLimits", lambda: limits)

@@ -26,15 +26,9 @@ from tests.core.server.augment.scripted_model import (
     events_of,
     path_of,
 )
-from tests.core.server.gateway.harness import (
-    PATIENCE,
-    Seen,
-    narrow,
-    read_chunks,
-    read_head,
-    slow_client,
-)
+from tests.core.server.gateway.harness import Seen, narrow, read_chunks, read_head, slow_client
 from tests.core.server.gateway.test_ending import wait_until_stable
+from tests.support.core_harness import PATIENCE
 from tests.support.variants import variants
 
 MB = 1024 * 1024

@@ -110,9 +110,7 @@ async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on
 
 
 @WIRE_AND_STREAM
-async def test_a_refusal_passes_as_it_is_and_later_in_a_stream_as_an_event(
-    wire: str, stream: bool
-) -> None:
+async def test_a_refusal_passes_as_it_is_or_as_an_event(wire: str, stream: bool) -> None:
     """The stream has begun, so the status can say nothing any more."""
     refusal, looks = Refusal(529, "overloaded"), [Text("I look."), Call("read_inbox", {})]
     async with augmenting(ScriptedModel(refusal, looks, refusal)) as made:

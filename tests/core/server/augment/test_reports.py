@@ -7,7 +7,7 @@ from typing import Any
 from aileron_core.console_port.intents import EndSession
 from aileron_core.models.sse import EventSplitter
 from aileron_core.sessions import session_table
-from tests.core.server.augment.harness import PATHS, Augmented, augmenting, model_request
+from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.augment.test_ends import until_chunk
 from tests.core.server.gateway.harness import read_head
@@ -27,22 +27,13 @@ def pending_count(made: Augmented) -> int:
     return sum(view.state == "pending" for view in made.app.publisher.approvals())
 
 
-async def held_client(made: Augmented, *lines: bytes) -> Any:
-    agent = await made.client()
-    await agent.send(b"POST", PATHS["chat"], *lines, body=model_request("chat"))
-    await read_head(agent.reader)
-    return agent
-
-
 async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
     """Longer than any other call is held; and the model's server learns nothing of the word."""
     model = ScriptedModel(
         [Call("read_inbox", {"text": "a"})], [Call("send_draft", {"text": "b"})], [Text("Sent.")]
     )
     async with augmenting(model, hold_seconds=0.0) as made:
-        agent = await made.client()
-        asked = agent.ask(b"POST", PATHS["chat"], ASKS, body=model_request("chat"))
-        asking = asyncio.create_task(asked)
+        asking = asyncio.create_task(made.asked("chat", ASKS))
         await made.approve()
         _, answer = await asking
         assert told(answer) == [
@@ -52,16 +43,17 @@ async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
         assert len(model.requests) == 3
         assert not [seen for seen in model.seen if b"aileron-calls" in seen.head.lower()]
         model.answers += [[Call("read_inbox", {"text": "c"})], [Text("Read.")]]
-        _, answer = await agent.ask(b"POST", PATHS["chat"], body=model_request("chat", user="u"))
+        _, answer = await made.asked("chat", user="u")
         assert b"run-" not in answer
 
 
 async def test_what_is_told_is_withdrawn_once_nobody_reads_the_answer() -> None:
     model = ScriptedModel(*([Call("send_draft", {"text": text})] for text in ("one", "two")))
     async with augmenting(model) as made:
-        other = await held_client(made)
+        other = await made.sent("chat")
         await made.waiting()
-        agent = await held_client(made, ASKS)
+        agent = await made.sent("chat", ASKS)
+        await read_head(agent.reader)
         await until_chunk(agent, begins=b": %b {" % WORD)
         await made.until(lambda: pending_count(made) == 2)
         agent.hang_up()
@@ -82,7 +74,7 @@ async def test_a_call_that_comes_to_wait_after_its_session_has_ended_is_withdraw
             return answer
 
         made.agents.run = slow
-        agent = await held_client(made, ASKS)
+        agent = await made.sent("chat", ASKS)
         await made.waiting()
         agent.hang_up()
         await made.app.console.carry_out(EndSession(session_id=made.session_id))
@@ -95,7 +87,7 @@ async def test_what_is_told_is_withdrawn_where_the_console_stops() -> None:
     """After its next start nobody would wait for it."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("It was withdrawn.")])
     async with augmenting(model) as made:
-        await held_client(made, ASKS)
+        await made.sent("chat", ASKS)
         await made.waiting()
         made.agents.draining.set()
         await made.until(lambda: pending_count(made) == 0)
@@ -108,9 +100,8 @@ async def test_a_session_with_an_address_of_its_own_goes_nowhere_else() -> None:
     async with augmenting(model) as made:
         base = f"http://127.0.0.1:{made.upstream.port}/own/v9/"
         made.session = await made.another_session(base_url=base)
-        agent = await made.client()
         for wire in ("chat", "messages"):
-            await agent.ask(b"POST", PATHS[wire], body=model_request(wire))
+            await made.asked(wire)
         lines = [seen.line.split()[1] for seen in model.seen]
         assert lines == [b"/own/v9/chat/completions", b"/own/v9/v1/messages"]
         found = await made.app.database.read(lambda c: session_table.open_sessions(c, 0.0))

@@ -1,8 +1,6 @@
 """What a model is asked: names, what stays as it was, what is not augmented, what never gets there."""
 
-import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,14 @@ from tests.core.server.augment.harness import (
     EACH_WIRE,
     KEY,
     LAUNCHED,
+    STREAMED,
     Agent,
     augmenting,
     echoing_action,
 )
 from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text
 from tests.core.server.augment.test_answers import history, tool_names
+from tests.core.server.gateway.harness import fine
 from tests.core.server.gateway.test_model_keys import KEY as VAULT_KEY
 from tests.core.server.gateway.test_model_keys import keyed
 from tests.support.core_harness import DRAFT, install_examples, records
@@ -27,7 +27,7 @@ from tests.support.echoes import install_connectors
 
 
 @EACH_WIRE
-@pytest.mark.parametrize("stream", [False, True])
+@STREAMED
 async def test_names_that_meet_are_told_apart_both_ways(wire: str, stream: bool) -> None:
     """The agent's own tool keeps its name, unless it begins with our prefix; then only the model sees another."""
     model = ScriptedModel(
@@ -53,15 +53,11 @@ async def test_names_that_meet_are_told_apart_both_ways(wire: str, stream: bool)
 @EACH_WIRE
 async def test_what_an_agent_sets_stays_as_it_was(wire: str) -> None:
     model = ScriptedModel([Text("Hi.")])
-    mark = {"cache_control": {"type": "ephemeral"}}
-    more: dict[str, Any] = (
-        {
-            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
-            "system": [{"type": "text", "text": "s", **mark}],
-        }
-        if wire == "messages"
-        else {"tool_choice": "auto", "parallel_tool_calls": False}
-    )
+    more: Any = {"tool_choice": "auto", "parallel_tool_calls": False}
+    if wire == "messages":
+        marked = {"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}
+        choice = {"type": "auto", "disable_parallel_tool_use": True}
+        more = {"tool_choice": choice, "system": [marked]}
     async with augmenting(model) as made:
         await made.agent(wire, tools=("own_tool",), more=more).ask("hello")
         (asked,) = model.requests
@@ -94,22 +90,13 @@ async def test_what_an_agent_sets_stays_as_it_was(wire: str) -> None:
 )
 async def test_what_is_not_augmented_passes(path: bytes, more: dict[str, Any], reason: str) -> None:
     """Byte for byte, with blanks that our own writer would not write."""
-
-    async def fine(seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:
-        bodies.append(seen.body)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
-    bodies: list[bytes] = []
     lines = [b"Content-Encoding: gzip"] if "x-encoding" in more else []
-    async with augmenting(fine) as made:  # type: ignore[arg-type]
+    async with augmenting(fine) as made:
         made.limit(request_bytes=4000)
         body = json.dumps({"model": "m", "messages": [], "input": "x", **more}, indent=3).encode()
         for _ in range(2):
-            agent = await made.client()
-            _, answer = await agent.ask(b"POST", path, *lines, body=body)
-            assert answer == b"ok"
-            agent.hang_up()
-        assert bodies == [body, body]
+            assert (await made.post(path, *lines, body=body))[1] == b"ok"
+        assert [each.body for each in made.upstream.seen] == [body, body]
         said = [each["reason"] for each in await records(made.app, "session.not_augmented")]
         assert len(said) == bool(reason)
         assert reason in "".join(said)
@@ -182,26 +169,9 @@ async def test_tools_stay_the_same_for_a_conversation() -> None:
         assert "new_one" in third
 
 
-def by_response(agent: Agent, earlier: str) -> None:
-    agent.history, agent.more = [], {"previous_response_id": earlier} if earlier else {}
-
-
-def by_thread(agent: Agent, earlier: str) -> None:
-    """Go on as the tool runner of Anthropic's SDK does it."""
-    named = {"type": "continue", "previous_message_id": earlier}
-    agent.history = []
-    agent.more = {"extra_body": {"thread": named if earlier else {"type": "create"}}}
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    ("wire", "go_on", "ids"),
-    [("responses", by_response, "resp_{}"), ("messages", by_thread, "msg_{}")],
-    ids=["responses", "messages"],
-)
-async def test_an_earlier_answer_is_named_as_the_provider_knows_it(
-    wire: str, go_on: Callable[[Agent, str], None], ids: str, stream: bool
-) -> None:
+@STREAMED
+@pytest.mark.parametrize(("wire", "ids"), [("responses", "resp_{}"), ("messages", "msg_{}")])
+async def test_an_earlier_answer_is_named_as_known(wire: str, ids: str, stream: bool) -> None:
     """The agent knows the id of the first of several; and results that the provider waits for come first."""
     model = ScriptedModel(
         [Call("read_inbox", {"text": "a"})],
@@ -213,6 +183,14 @@ async def test_an_earlier_answer_is_named_as_the_provider_knows_it(
     def named(request: dict[str, Any]) -> str:
         thread = request.get("thread", {})
         return request.get("previous_response_id") or thread["previous_message_id"]
+
+    def go_on(agent: Agent, earlier: str) -> None:
+        """For Messages as the tool runner of Anthropic's SDK does it."""
+        thread = {"type": "continue", "previous_message_id": earlier}
+        by_thread = {"extra_body": {"thread": thread if earlier else {"type": "create"}}}
+        by_response = {"previous_response_id": earlier} if earlier else {}
+        agent.history = []
+        agent.more = by_thread if wire == "messages" else by_response
 
     async with augmenting(model) as made:
         agent = made.agent(wire, stream=stream, tools=("own_tool",))

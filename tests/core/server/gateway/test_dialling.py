@@ -6,7 +6,6 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from aileron_core.app import App
 from aileron_core.credentials.upstreams import upstreams
 from aileron_core.errors import FileProblems
 from aileron_core.server.gateway.connect import Dialer, Proxies
@@ -38,9 +36,7 @@ class Names:
         return self.addresses
 
 
-def dialling(
-    names: Names, *, proxies: Proxies | None = None, ca: str = ""
-) -> Callable[[App], Dialer]:
+def dialling(names: Names, *, proxies: Proxies | None = None, ca: str = "") -> Any:
     """Return what makes the gateway's dialer, with a resolver of the test's own."""
     return lambda app: Dialer(
         own_port=lambda: int(app.address.url.rpartition(":")[2]),
@@ -84,9 +80,7 @@ async def test_no_name_leads_where_it_must_not(host: str, address: str) -> None:
         assert names.asked == [host]
 
 
-async def test_a_name_that_does_not_resolve_holds_up_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_name_that_does_not_resolve_delays_no_other(monkeypatch: Any) -> None:
     """However many requests wait for it: the threads that resolve names are for all sessions."""
     monkeypatch.setattr("aileron_core.server.gateway.connect._RESOLVE_SECONDS", PATIENCE)
     go_on = threading.Event()

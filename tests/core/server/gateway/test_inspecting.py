@@ -101,9 +101,8 @@ async def until_seen(gateway: Gateway, **expected: Any) -> ToolCallsView:
 async def ask_model(
     client: Client, target: bytes = b"/v1/messages?beta=true", method: bytes = b"POST"
 ) -> tuple[bytes, bytes]:
-    return await client.ask(
-        method, target, body=b'{"model": "m", "secret": "%b"}' % CANARY.encode()
-    )
+    body = b'{"model": "m", "secret": "%b"}' % CANARY.encode()
+    return await client.ask(method, target, body=body)
 
 
 async def raw_answers(inspects: bool, splits: Sequence[Sequence[bytes]]) -> list[bytes]:
@@ -111,9 +110,8 @@ async def raw_answers(inspects: bool, splits: Sequence[Sequence[bytes]]) -> list
     async with passing(says([]), inspect=inspects) as gateway:
         for pieces in splits:
             gateway.upstream.answering = says(pieces, SSE)
-            client = await gateway.asking(
-                b"POST", b"/v1/messages", b"Connection: close", body=b"{}"
-            )
+            lines = (b"/v1/messages", b"Connection: close")
+            client = await gateway.asking(b"POST", *lines, body=b"{}")
             answers.append(await client.reader.read())
         if inspects:
             expected = tuple((name, len(splits)) for name in ("Bash", "Read"))
@@ -153,9 +151,7 @@ async def test_a_stream_split_anywhere_is_the_same_and_read_the_same() -> None:
         b'event: content_block_stop\ndata: {"type": "content_block_stop", "index": 9}\n\n',
     ],
 )
-async def test_what_is_not_of_the_format_passes(
-    body: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_is_no_format_passes(body: bytes, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG"):
         async with inspecting(says([body[:7], body[7:]], SSE)) as gateway:
             client = await gateway.client()
