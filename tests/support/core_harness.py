@@ -211,11 +211,7 @@ async def records(app: App, event: str | None = None) -> list[dict[str, Any]]:
 
 
 async def wait_for_request(mailbox: Mailbox, request: str, times: int) -> None:
-    """Return once *request* (as `writes` has it) has reached the mailbox *times* times.
-
-    Raises:
-        TimeoutError: it has not.
-    """
+    """Return once *request* (as `writes` has it) has reached the mailbox *times* times."""
     async with asyncio.timeout(PATIENCE):
         while (await asyncio.to_thread(writes, mailbox)).count(request) < times:
             pass
@@ -310,9 +306,6 @@ class Core:
         """Return the first true answer of *ready*, asked again after each event.
 
         And ten times a second: some of what an event reports is in memory only a moment later.
-
-        Raises:
-            TimeoutError: it never said so.
         """
         async with asyncio.timeout(PATIENCE):
             while True:

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -250,23 +251,8 @@ class Control:
     def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask
 
-    def state(self) -> dict[str, Any]:
-        return self._ask("state")
-
-    def approve(self) -> None:
-        self._ask("approve")
-
-    def deny(self, reason: str) -> None:
-        self._ask("deny", reason)
-
-    def add_action(self, name: str) -> None:
-        self._ask("add_action", name)
-
-    def know(self, token: str) -> None:
-        self._ask("know", token)
-
-    def forget(self, token: str | None = None) -> None:
-        self._ask("forget", token)
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(self._ask, name)
 
 
 class ThreadConsole:

@@ -266,18 +266,11 @@ class Attended(Console):
     """A console with a person in it: decisions go in over stdin, events come out over stdout."""
 
     def __init__(
-        self,
-        home: Path,
-        mailbox: Mailbox | None = None,
-        *options: str,
-        failpoint: str | None = None,
-        first: Sequence[str] = (),
-        under: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
+        self, home: Path, *given: Any, failpoint: str = "", under: Sequence[str] = (), **more: Any
     ) -> None:
-        first = (*first, *(("--failpoint", failpoint) if failpoint else ()))
-        command = (*under, sys.executable, "-I", str(CHILD))
-        super().__init__(home, mailbox, *options, command=command, first=first, env=env)
+        if failpoint:
+            more["first"] = (*more.get("first", ()), "--failpoint", failpoint)
+        super().__init__(home, *given, command=(*under, sys.executable, "-I", str(CHILD)), **more)
 
     def start(self, *more: str) -> None:
         super().start(*more)

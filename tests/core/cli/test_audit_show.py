@@ -203,6 +203,7 @@ async def test_records_are_listed_by_filters(start: Start, home: Path, clock: Fr
     assert view.run_id in await runs("--since", f"{at:%Y-%m-%dT%H:%M:%S}")
     newest = (await listed(home, "--action", "draft", "-n", "1"))["items"]
     assert [each["run"] for each in newest] == [view.run_id]
+    assert {*OUTCOMES} == {*get_args(ShownState), "settled", "refused"} - {"new"}
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,3 @@ async def test_records_are_listed_by_filters(start: Start, home: Path, clock: Fr
 def test_what_nothing_can_be_listed_by_is_refused(home: Path, words: list[str], said: str) -> None:
     """A time that no record can have ended with an internal error."""
     assert said in aileron("audit", "list", *words, home=home, code=2).stderr
-
-
-def test_every_outcome_can_be_asked_for() -> None:
-    assert {*OUTCOMES} == {*get_args(ShownState), "settled", "refused"} - {"new"}

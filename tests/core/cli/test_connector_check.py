@@ -21,14 +21,20 @@ def report(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
-def test_the_example_passes_and_its_identity_is_shown() -> None:
-    """What `check` calls it is what `install` will call it."""
+def test_the_example_passes_and_its_identity_is_shown(tmp_path: Path) -> None:
+    """What `check` calls it is what `install` will call it; its manifest can be checked alone, and nothing cannot."""
     done = connector("check", str(EXAMPLE), "--json")
     found = report(done)
     assert (done.returncode, found["ok"], found["problems"]) == (0, True, [])
     assert found["hosts"] == [HOST]
     pinned = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
     assert found["hash"] in pinned
+    assert connector("check", str(EXAMPLE / "manifest.toml")).returncode == 0
+    nothing = connector("check", str(tmp_path / "none"))
+    assert nothing.returncode == 1
+    assert "connector.wasm and manifest.toml" in nothing.stderr
+    empty = connector("check", str(tmp_path), "--json")
+    assert len(report(empty)["problems"]) == 2
 
 
 def test_everything_wrong_with_a_connector_is_reported_at_once(tmp_path: Path) -> None:
@@ -63,16 +69,7 @@ def test_what_manifest_and_module_say_differently_is_a_warning(tmp_path: Path) -
     }
 
 
-def test_a_manifest_alone_can_be_checked_and_a_missing_path_is_a_sentence(tmp_path: Path) -> None:
-    assert connector("check", str(EXAMPLE / "manifest.toml")).returncode == 0
-    nothing = connector("check", str(tmp_path / "none"))
-    assert nothing.returncode == 1
-    assert "connector.wasm and manifest.toml" in nothing.stderr
-    empty = connector("check", str(tmp_path), "--json")
-    assert len(report(empty)["problems"]) == 2
-
-
-def test_an_op_is_run_against_a_route_and_read_only_lets_no_write_leave(mailbox: Any) -> None:
+def test_an_op_is_run_against_a_route_alone_and_writes_nothing_read_only(mailbox: Any) -> None:
     route = ("--route", f"{HOST}=127.0.0.1:{mailbox.port}")
     done = connector("run", str(EXAMPLE), "list_drafts", *route, "--json")
     found = report(done)
@@ -89,10 +86,7 @@ def test_an_op_is_run_against_a_route_and_read_only_lets_no_write_leave(mailbox:
     assert done.returncode == 1
     assert report(done)["failure"]["class"] == "capability_denied"
     assert mailbox.state()["drafts"] == before
-
-
-def test_a_trial_reaches_no_host_that_is_not_routed() -> None:
-    """It is no way around the gate: a listed host without a route is refused before it is dialled."""
+    # A trial is no way around the gate: a listed host without a route is refused before it is dialled.
     done = connector("run", str(EXAMPLE), "list_drafts", "--json")
     failure = report(done)["failure"]
     assert (done.returncode, failure["class"]) == (1, "capability_denied")

@@ -190,9 +190,7 @@ def test_the_newest_lines_are_read(set_aside: Path, capsys: Captured) -> None:
     assert "is empty" in read_log(none, capsys)
     assert json.loads(read_log(none, capsys, json=True)) == {"items": []}
     assert not none.exists()
-
-
-def test_lines_of_another_program_are_marked(set_aside: Path, capsys: Captured) -> None:
+    # Those of another program are marked: none of them is obeyed, hidden or taken for ours.
     with log_path(Home(set_aside)).open("ab") as file:
         file.write(b'\x1b[2J\x07\xff not JSON\n[1]\n{"level": "error", "x": "\\u0007\\u202e"}\n')
         file.write(b'{"message": "no end of line"')

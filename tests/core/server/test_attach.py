@@ -13,49 +13,18 @@ from typing import Any, TypeVar, get_args
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from aileron_core import errors
 from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.audit.owners import OWNERS_REQUESTS
 from aileron_core.connectors.store import SIGNED_FILE
 from aileron_core.console.device_service import DeviceService
+from aileron_core.console_port import events, intents
 from aileron_core.console_port.codec import to_bytes, to_frame
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice, LinkMade, MakeLink
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    CoreEvent,
-    CoreLost,
-    EverythingStopped,
-    HistoryRead,
-    IntentRefused,
-    LibraryUpdated,
-    PauseChanged,
-    Snapshot,
-    VaultRefused,
-)
-from aileron_core.console_port.intents import (
-    Accept,
-    Approve,
-    Deny,
-    Intent,
-    OwnersIntent,
-    ReadHistory,
-    SetPause,
-    StopEverything,
-    UnlockVault,
-    VerifyAudit,
-    WithdrawAcceptance,
-)
 from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.console_port.view_models import ApprovalView, HistoryQuery
 from aileron_core.devices.pairing import MOST_DEVICES, Program
 from aileron_core.devices.signed import SignedIntent, request_text
-from aileron_core.errors import (
-    AileronError,
-    Conflict,
-    ConsoleErrorResponse,
-    NotFound,
-    OwnerLost,
-    StorageUnavailable,
-)
 from aileron_core.server import attach_routes, review_routes
 from aileron_core.settings import ConsoleSettings, Settings
 from aileron_core.vault.secret import Secret
@@ -96,8 +65,8 @@ class Console:
         self.core = core
         self.port = port_of(core)
         self.words: tuple[str, ...] = ()
-        self.snapshot: Snapshot | None = None
-        self.told: list[CoreEvent] = []
+        self.snapshot: events.Snapshot | None = None
+        self.told: list[events.CoreEvent] = []
 
     async def pair(self) -> None:
         self.words = await asyncio.to_thread(self.port.pair)
@@ -118,7 +87,7 @@ class Console:
         self.snapshot = self.port.subscribe(self.told.append)
         return self
 
-    async def ask(self, intent: Intent) -> None:
+    async def ask(self, intent: intents.Intent) -> None:
         await asyncio.to_thread(self.port.submit, intent)
 
     async def hears(self, kind: type[_T], ready: Callable[[_T], object] = lambda _: True) -> _T:
@@ -129,20 +98,20 @@ class Console:
     async def sees(self, draft: str = DRAFT) -> ApprovalView:
         """Return a call that the agent asks for once it was sent."""
         view = await self.core.ask(draft)
-        await self.hears(ApprovalUpdated, lambda e: e.view == view)
+        await self.hears(events.ApprovalUpdated, lambda e: e.view == view)
         return view
 
-    async def refused(self, intent: Intent) -> str:
+    async def refused(self, intent: intents.Intent) -> str:
         """Return the sentence with which *intent* is refused."""
         self.told.clear()
         await self.ask(intent)
-        return (await self.hears(IntentRefused)).message
+        return (await self.hears(events.IntentRefused)).message
 
     async def post(self, body: Any, path: str = "/v1/attach/intent") -> str:
         """Send a request as a program would that has its key; return the class of the refusal, "" for none."""
         try:
             await asyncio.to_thread(self.port._post, path, body)  # pyright: ignore[reportPrivateUsage]
-        except ConsoleErrorResponse as error:
+        except errors.ConsoleErrorResponse as error:
             return error.failure.class_
         return ""
 
@@ -160,8 +129,8 @@ async def console(stranger: Console) -> Console:
     return await stranger.confirmed()
 
 
-def yes(view: Any) -> Approve:
-    return Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=3)
+def yes(view: Any) -> intents.Approve:
+    return intents.Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=3)
 
 
 async def test_a_confirmed_console_approves_calls(stranger: Console, mailbox: Mailbox) -> None:
@@ -190,10 +159,10 @@ async def test_a_confirmed_console_approves_calls(stranger: Console, mailbox: Ma
     assert (approved["hand"], signed["unseen"]) == ("attached 1", 3)
     assert signed["approval"] == view.approval_id
     assert audit_problems(core.app.home.path) == []
-    own = await console.hears(ApprovalUpdated, lambda e: e.view.state == "completed")
+    own = await console.hears(events.ApprovalUpdated, lambda e: e.view.state == "completed")
     assert own.view.hand == "console"  # which is "you" on its screen
-    await core.do(Deny(approval_id=second.approval_id))
-    theirs = await console.hears(ApprovalUpdated, lambda e: e.view.state == "denied")
+    await core.do(intents.Deny(approval_id=second.approval_id))
+    theirs = await console.hears(events.ApprovalUpdated, lambda e: e.view.state == "denied")
     assert theirs.view.hand == "the console"
 
 
@@ -210,10 +179,10 @@ async def test_only_the_process_that_attached_may_use_its_key(console: Console) 
         pairings.authenticate(device.device_id, number, signature, path, b"", peer=peer)
 
     request(98, os.getpid())
-    with pytest.raises(AileronError, match="not paired"):
+    with pytest.raises(errors.AileronError, match="not paired"):
         request(98, os.getpid())  # sent again
     for elsewhere in (None, 1):
-        with pytest.raises(AileronError, match="not paired"):
+        with pytest.raises(errors.AileronError, match="not paired"):
             request(99, elsewhere)
     request(99, os.getpid())
     device.program = Program(pid=1, executable="/sbin/init")
@@ -229,20 +198,20 @@ async def test_what_was_not_signed_or_shown_is_refused(
     good = console.port._signed(yes(view))  # pyright: ignore[reportPrivateUsage]
     key = console.port._key._key  # pyright: ignore[reportPrivateUsage]
 
-    def answer(intent: Intent, *, by: Any = key, **changed: Any) -> dict[str, Any]:
+    def answer(intent: intents.Intent, *, by: Any = key, **changed: Any) -> dict[str, Any]:
         decision = {**good["decision"], **changed}  # pyright: ignore[reportGeneralTypeIssues]
         text = json.dumps(decision, sort_keys=True, separators=(",", ":")).encode()
         signature = sign(by, b"aileron decision v1\0" + text).hex()
         return {"intent": to_frame(intent), "decision": decision, "signature": signature}
 
     given = yes(view)
-    denial = Deny(approval_id=view.approval_id, grant=replace(TERMS, decision="deny"))
+    denial = intents.Deny(approval_id=view.approval_id, grant=replace(TERMS, decision="deny"))
     wrong = {
         "no signature": {"intent": to_frame(given)},
         "another key": answer(given, by=new_key()),
         "another home": answer(given, home="/elsewhere"),
         "another call": answer(replace(given, approval_id=other.approval_id)),
-        "a deny": answer(Deny(approval_id=view.approval_id)),
+        "a deny": answer(intents.Deny(approval_id=view.approval_id)),
         "another digest": answer(replace(given, digest=other.digest)),
         "fewer unseen lines": answer(replace(given, unseen_lines=0)),
         "another item": answer(given, shown="0" * 64),
@@ -264,13 +233,13 @@ async def test_what_was_not_signed_or_shown_is_refused(
         sent.set()
     assert await console.post(answer(given)) == "conflict"  # as it was before
     assert writes(mailbox).count("POST send") == 0
-    await console.hears(ApprovalUpdated, lambda e: e.view.version == newer.version)
+    await console.hears(events.ApprovalUpdated, lambda e: e.view.version == newer.version)
     await console.ask(yes(newer))
     await core.ended(newer)
     # After another's answer it is told whose, without the call's id, which says nothing to a person.
-    await core.do(Deny(approval_id=other.approval_id))
-    await console.hears(ApprovalUpdated, lambda e: e.view.state == "denied")
-    for late in (yes(other), Deny(approval_id=other.approval_id)):
+    await core.do(intents.Deny(approval_id=other.approval_id))
+    await console.hears(events.ApprovalUpdated, lambda e: e.view.state == "denied")
+    for late in (yes(other), intents.Deny(approval_id=other.approval_id)):
         told = await console.refused(late)
         assert told.startswith("This call was answered already: the console denied it at ")
 
@@ -307,15 +276,15 @@ async def test_what_is_not_an_answer_is_refused(
 ) -> None:
     """In its own process, so that no passphrase leaves it; and by the server, whatever a program sends."""
     core = console.core
-    owners = [SetPause(paused=True), StopEverything()]
+    owners = [intents.SetPause(paused=True), intents.StopEverything()]
     for intent in (*owners, MakeLink(), ConfirmDevice(device_id="dev-1", words=())):
         assert "in the console itself" in await console.refused(intent)
         refused = await console.post({"intent": to_frame(intent)})
         assert refused == ("forbidden" if intent in owners else "invalid_request")
     sent: list[bytes] = []
     monkeypatch.setattr(attach, "to_bytes", lambda given: sent.append(given) or to_bytes(given))
-    await console.ask(UnlockVault(passphrase=Secret(PASSPHRASE)))
-    assert "in the console itself" in (await console.hears(VaultRefused)).message
+    await console.ask(intents.UnlockVault(passphrase=Secret(PASSPHRASE)))
+    assert "in the console itself" in (await console.hears(events.VaultRefused)).message
     assert sent == []
     assert core.app.pause.paused_since is None
 
@@ -326,8 +295,9 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(stranger: C
     await console.confirmed(as_owners=True)
     assert console.snapshot is not None
     assert console.snapshot.is_owners
+    assert set(OWNERS_REQUESTS) == {each.__name__ for each in get_args(intents.OwnersIntent)}
     port = console.port
-    pause, resume = SetPause(paused=True), SetPause(paused=False)
+    pause, resume = intents.SetPause(paused=True), intents.SetPause(paused=False)
 
     def signed(intent: Any, **changed: Any) -> dict[str, Any]:
         return {"intent": to_frame(intent), **port._signed_intent(pause), **changed}  # pyright: ignore[reportPrivateUsage]
@@ -339,7 +309,7 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(stranger: C
     wrong: dict[str, Callable[[], dict[str, Any]]] = {
         "no signature": lambda: {"intent": to_frame(pause)},
         "a later number": lambda: late,
-        "another intent": lambda: signed(StopEverything()),
+        "another intent": lambda: signed(intents.StopEverything()),
         "the opposite": lambda: signed(resume),
         "another time": lambda: signed(pause, at=1),
         "no time": lambda: signed(pause, at=2**53),
@@ -354,7 +324,9 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(stranger: C
 
     await console.ask(pause)
     (paused,) = await core.until_record("console.paused")
-    assert [each for each in core.events if isinstance(each, PauseChanged)]  # the console's screen
+    assert [
+        each for each in core.events if isinstance(each, events.PauseChanged)
+    ]  # the console's screen
     (asked,) = await core.records("device.asked")
     assert (paused["hand"], paused["asked"]) == ("attached 1", asked["signature"])
     assert json.loads(asked["signed"])["intent"] == to_frame(pause)
@@ -365,13 +337,15 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(stranger: C
     other = await Console(core).confirmed()
     (device,) = [each for each in core.app.devices.views() if not each.is_owners]
     await console.ask(EndDevice(device_id=device.device_id))
-    assert "A person ended" in (await other.hears(CoreLost)).message
-    await console.ask(StopEverything())
+    assert "A person ended" in (await other.hears(events.CoreLost)).message
+    await console.ask(intents.StopEverything())
     assert (await core.view(view.approval_id, lambda v: v.state == "denied")).hand == "attached 1"
-    await console.hears(CoreLost)
+    await console.hears(events.CoreLost)
     (stopped,) = await core.until_record("console.everything_stopped")
     assert stopped["hand"] == "attached 1"
-    await core.until(lambda: any(isinstance(each, EverythingStopped) for each in core.events))
+    await core.until(
+        lambda: any(isinstance(each, events.EverythingStopped) for each in core.events)
+    )
     assert audit_problems(core.app.home.path) == []
 
     bodies = await core.records()
@@ -414,9 +388,9 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(stranger: C
         assert verified(event, **changed), event
 
 
-@pytest.mark.parametrize("error", [StorageUnavailable, OwnerLost])
+@pytest.mark.parametrize("error", [errors.StorageUnavailable, errors.OwnerLost])
 async def test_a_stop_that_was_not_recorded_is_proven_by_its_effects(
-    stranger: Console, monkeypatch: pytest.MonkeyPatch, error: type[AileronError]
+    stranger: Console, monkeypatch: pytest.MonkeyPatch, error: type[errors.AileronError]
 ) -> None:
     """It is carried out all the same; each record of what it did brings what was signed."""
     core, console = stranger.core, stranger
@@ -427,7 +401,7 @@ async def test_a_stop_that_was_not_recorded_is_proven_by_its_effects(
         raise error("It could not be written.")
 
     monkeypatch.setattr(DeviceService, "record_asked", fails)
-    await console.ask(StopEverything())
+    await console.ask(intents.StopEverything())
     await core.view(view.approval_id, lambda v: v.state == "denied")
     await core.until_record("console.everything_stopped")
     assert await core.records("device.asked") == []
@@ -437,10 +411,6 @@ async def test_a_stop_that_was_not_recorded_is_proven_by_its_effects(
         if "unrecorded" in each:
             each["unrecorded"]["intent"] = "SetPause"
     assert any(map(DeviceAnswers().problem, bodies))
-
-
-def test_what_each_intent_of_an_owner_can_lead_to_is_in_one_table() -> None:
-    assert set(OWNERS_REQUESTS) == {each.__name__ for each in get_args(OwnersIntent)}
 
 
 async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(alone: Core) -> None:
@@ -455,10 +425,12 @@ async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(alone: Core
     key = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
     (folder / SIGNED_FILE).write_bytes(signed(key, *parts))
     await library.poll()
-    await alone.do(WithdrawAcceptance(kind="connector", name=file.name, digest=file.digest))
+    await alone.do(intents.WithdrawAcceptance(kind="connector", name=file.name, digest=file.digest))
     shown = library.not_accepted()[0].signed_with
-    await console.hears(LibraryUpdated, lambda e: file.name in {f.name for f in e.not_accepted})
-    accept = Accept(kind="connector", name=file.name, digest=file.digest, signed_with=shown)
+    await console.hears(
+        events.LibraryUpdated, lambda e: file.name in {f.name for f in e.not_accepted}
+    )
+    accept = intents.Accept(kind="connector", name=file.name, digest=file.digest, signed_with=shown)
     for other in (
         replace(accept, digest="0" * 64),
         replace(accept, signed_with="SHA256:other"),
@@ -469,7 +441,7 @@ async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(alone: Core
     await alone.until(lambda: file.name not in {f.name for f in library.not_accepted()})
     accepted = (await alone.records("library.accepted"))[-1]
     assert (accepted["name"], accepted["hand"]) == (file.name, "attached 1")
-    await console.hears(LibraryUpdated, lambda e: not e.not_accepted)
+    await console.hears(events.LibraryUpdated, lambda e: not e.not_accepted)
     assert "not what the console was sent" in await console.refused(accept)
     assert audit_problems(alone.app.home.path) == []
     bodies = await alone.records()
@@ -483,18 +455,18 @@ async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(alone: Core
 
 async def test_an_error_of_ours_is_told(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console.port, "_post", None)
-    await console.ask(VerifyAudit())
-    assert "(TypeError). Quit with q" in (await console.hears(CoreLost)).message
+    await console.ask(intents.VerifyAudit())
+    assert "(TypeError). Quit with q" in (await console.hears(events.CoreLost)).message
 
 
 async def test_what_answers_one_console_is_told_to_no_other(console: Console) -> None:
     """A link's secret is for the screen that asked for it; what is read here does not move the rows there."""
     core = console.core
     await core.do(MakeLink())
-    await console.ask(ReadHistory(query=HistoryQuery(), limit=10))
-    await console.hears(HistoryRead)
+    await console.ask(intents.ReadHistory(query=HistoryQuery(), limit=10))
+    await console.hears(events.HistoryRead)
     assert not [each for each in console.told if isinstance(each, LinkMade)]
-    assert not [each for each in core.events if isinstance(each, HistoryRead)]
+    assert not [each for each in core.events if isinstance(each, events.HistoryRead)]
 
 
 @pytest.mark.core(settings=Settings(console=ConsoleSettings(arm_ms=400)))
@@ -510,7 +482,7 @@ async def test_an_answer_too_soon_does_not_count(clock: FrozenClock, console: Co
 async def test_a_program_of_a_session_cannot_attach(core: Core) -> None:
     async with serving(core):
         core.app.sessions.add(replace(core.session, pid=os.getpid()))
-        with pytest.raises(ConsoleErrorResponse, match="agent's session cannot attach"):
+        with pytest.raises(errors.ConsoleErrorResponse, match="agent's session cannot attach"):
             await asyncio.to_thread(port_of(core).pair)
         (refused,) = await core.records("device.refused")
         assert refused["pids"] == [os.getpid()]
@@ -523,13 +495,13 @@ async def test_one_console_at_a_time_asks_and_four_are_attached(review: Review) 
         for _ in range(MOST_DEVICES):
             consoles.append(Console(review.core))
             await consoles[-1].confirmed()
-        with pytest.raises(ConsoleErrorResponse, match="no more can be"):
+        with pytest.raises(errors.ConsoleErrorResponse, match="no more can be"):
             await asyncio.to_thread(port_of(review.core).pair)
         consoles.pop().port.close()
         await review.core.until_record("device.ended")
         await asyncio.to_thread(port_of(review.core).pair)
         asks = f"Process {os.getpid()} .*asks to be attached"
-        with pytest.raises(ConsoleErrorResponse, match=asks):
+        with pytest.raises(errors.ConsoleErrorResponse, match=asks):
             await asyncio.to_thread(port_of(review.core).pair)
     finally:
         for each in consoles:
@@ -541,7 +513,7 @@ async def test_the_end_of_a_pairing_is_said_and_ends_nothing_else(console: Conso
     view = await core.ask()
     (device,) = core.app.devices.views()
     await core.do(EndDevice(device_id=device.device_id))
-    assert "A person ended" in (await console.hears(CoreLost)).message
+    assert "A person ended" in (await console.hears(events.CoreLost)).message
     second = await Console(core).confirmed()
     assert second.snapshot is not None
     assert (second.snapshot.attached, second.snapshot.approvals) == ("attached 2", (view,))
@@ -554,7 +526,7 @@ async def test_the_end_of_a_pairing_is_said_and_ends_nothing_else(console: Conso
 async def test_a_server_that_is_silent_decides_nothing_within_3_seconds(console: Console) -> None:
     """The screen hears of it by itself, whatever the server's process does."""
     lost = threading.Event()
-    console.port.subscribe(lambda event: lost.set() if isinstance(event, CoreLost) else None)
+    console.port.subscribe(lambda event: lost.set() if isinstance(event, events.CoreLost) else None)
     began = time.monotonic()
     while not lost.is_set() and time.monotonic() - began < 10:
         time.sleep(0.05)  # the server's loop is this one
@@ -596,13 +568,13 @@ async def test_the_vaults_passphrase_confirms_a_console_at_serve(alone: Core) ->
     console = Console(alone)
     await console.pair()
     assert not console.port.has_console
-    with pytest.raises(ConsoleErrorResponse, match="passphrase"):
+    with pytest.raises(errors.ConsoleErrorResponse, match="passphrase"):
         await console.confirm("another passphrase")
     assert not console.port.wait(0)
     await console.confirm()
     await console.opened()
     view = await console.sees()
-    await console.ask(Deny(approval_id=view.approval_id, reason="Not now."))
+    await console.ask(intents.Deny(approval_id=view.approval_id, reason="Not now."))
     denied = await alone.view(view.approval_id, lambda v: v.state == "denied")
     assert (denied.hand, denied.reason) == ("attached 1", "Not now.")
     alone.app.devices.has_console = True
@@ -616,13 +588,13 @@ async def test_at_serve_no_program_holds_the_place_of_a_console(alone: Core) -> 
     for each in consoles[: MOST_DEVICES + 1]:
         await each.pair()
     assert len(alone.app.devices.views()) == MOST_DEVICES
-    with pytest.raises(ConsoleErrorResponse, match="No console of these words"):
+    with pytest.raises(errors.ConsoleErrorResponse, match="No console of these words"):
         await consoles[0].confirm()
     for each in consoles[1 : MOST_DEVICES + 1]:
         await each.confirm()
         await each.opened()
     await consoles[-1].pair()
-    with pytest.raises(ConsoleErrorResponse, match="no more can be"):
+    with pytest.raises(errors.ConsoleErrorResponse, match="no more can be"):
         await consoles[-1].confirm()
     (refused,) = await alone.records("device.refused")
     assert refused["hand"] == "attached 1"
@@ -646,7 +618,7 @@ async def test_two_passphrases_at_one_instant_make_no_fifth_device(alone: Core) 
     confirming = (devices.confirm_with_passphrase(each.words, right) for each in late)
     told = await asyncio.gather(*confirming, return_exceptions=True)
     assert told[0] is None
-    assert [type(each) for each in told[1:]] == [Conflict, NotFound]
+    assert [type(each) for each in told[1:]] == [errors.Conflict, errors.NotFound]
     assert sum(each.confirmed for each in devices.views()) == MOST_DEVICES
     assert len(await alone.records("device.paired")) == MOST_DEVICES
     for each in consoles:

@@ -20,10 +20,6 @@ from aileron_core.server.routes import ROUTES
 from tests.support.server_harness import closed
 
 
-def test_the_document_is_valid_openapi() -> None:
-    OpenAPIV31SpecValidator(document()).validate()
-
-
 def test_every_route_is_in_the_document_and_back() -> None:
     """The application answers exactly what the document describes; the page of the wire is held to that too."""
     looked_at = SimpleNamespace(devices=None, sessions=None, hosts=frozenset[str]())
@@ -40,6 +36,7 @@ def test_every_route_is_in_the_document_and_back() -> None:
 
 
 def test_every_operation_has_an_id_of_its_own_and_names_its_parameters() -> None:
+    OpenAPIV31SpecValidator(document()).validate()
     ids: list[str] = []
     for path, operations in document()["paths"].items():
         for operation in operations.values():
@@ -47,14 +44,6 @@ def test_every_operation_has_an_id_of_its_own_and_names_its_parameters() -> None
             named = [each["name"] for each in operation["parameters"] if each["in"] == "path"]
             assert named == re.findall(r"{(\w+)}", path)
     assert len(ids) == len(set(ids))
-
-
-def test_no_route_of_a_persons_promises_an_answer() -> None:
-    """Until there are approver tokens, the one error body is all that they give."""
-    paths = document()["paths"]
-    for spec in ROUTES:
-        if spec.access == "a person":
-            assert set(paths[spec.path][spec.method.lower()]["responses"]) == {"default"}
 
 
 def hold_to_schema(name: str, body: object) -> None:
@@ -91,8 +80,12 @@ def test_every_state_of_an_approval_is_described(state: RunState, expires_at: fl
 
 
 def test_what_is_sent_is_bounded_as_the_document_says() -> None:
-    schemas = document()["components"]["schemas"]
+    schemas, paths = document()["components"]["schemas"], document()["paths"]
     for spec in ROUTES:
+        if (
+            spec.access == "a person"
+        ):  # until there are approver tokens, they give the one error body
+            assert set(paths[spec.path][spec.method.lower()]["responses"]) == {"default"}
         if spec.request_body is not None:
             schema = schemas[spec.request_body.__name__.removesuffix("Body")]
             assert schema["additionalProperties"] is False

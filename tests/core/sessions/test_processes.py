@@ -46,9 +46,6 @@ def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> No
             assert abs(time.time() - found.started_at) < 60
             assert ProcessView.from_json(found.to_json()) == found
         assert read_process(pid) is None
-
-
-def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["d" * 200] * 8)
     deep.mkdir(parents=True)
     with program_of(deep) as pid:

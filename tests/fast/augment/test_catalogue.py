@@ -33,9 +33,7 @@ def test_ours_is_named_anew_where_the_agent_has_the_name() -> None:
     assert offer.shown("agent_aileron_read") == "aileron_read"
     assert offer.shown("aileron_read") is None
     assert offer.shown("read") == "read"
-
-
-def test_thousands_of_tools_with_our_prefix_are_told_apart_in_one_pass() -> None:
+    # Thousands are told apart in one pass.
     agent = [f"aileron_{number}" for number in range(50_000)]
     assert len(catalogue_of("a").offer(agent).renamed) == 50_000
 

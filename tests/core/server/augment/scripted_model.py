@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tests.core.server.gateway.harness import Seen
+from tests.core.server.gateway.harness import STREAM_HEAD, Seen
 from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, sse
 
 
@@ -69,11 +69,8 @@ class ScriptedModel:
         self.asked.set()
         answer = self.answers.pop(0)
         if isinstance(answer, Refusal):
-            _write(
-                writer,
-                answer.status,
-                {"error": {"type": "overloaded_error", "message": answer.message}, "type": "error"},
-            )
+            error = {"type": "overloaded_error", "message": answer.message}
+            _write(writer, answer.status, {"error": error, "type": "error"})
             return
         breaks = isinstance(answer, BrokenOff)
         path, parts = path_of(seen), answer.parts if breaks else answer
@@ -98,11 +95,6 @@ class ScriptedModel:
 
 def path_of(seen: Seen) -> bytes:
     return seen.line.split(b" ")[1].partition(b"?")[0]
-
-
-STREAM_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-)
 
 
 def chunk(event: bytes) -> bytes:

@@ -76,6 +76,11 @@ def writes(data: bytes, *, closes: bool = False) -> Answering:
 fine = writes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
 
+STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
 async def read_head(reader: asyncio.StreamReader) -> bytes:
     return await reader.readuntil(b"\r\n\r\n")
 
@@ -323,13 +328,9 @@ async def passing(
     tracer: Tracer = NO_TRACER,
     inspect: bool = False,
 ) -> AsyncGenerator[Gateway, None]:
-    """Run a gateway over an upstream of the test's own, unless *settings* lead elsewhere.
+    """Run a gateway over an upstream of the test's own, below the path *base*, unless *settings* lead elsewhere.
 
-    Args:
-        answering: what the upstream does.
-        dialer: another one than the gateway's own.
-        base: path of the upstream's base URL.
-        serving: what the upstream does with a connection before it reads requests.
+    It is *serving* a new connection before it is *answering* requests.
     """
     async with Upstream(answering, serving).listening() as upstream:
         url = f"http://127.0.0.1:{upstream.port}{base}"

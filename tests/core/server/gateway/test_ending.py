@@ -15,6 +15,7 @@ from aileron_core.server.gateway import client as client_module
 from tests.core.server.gateway.harness import (
     EACH_LOOP,
     PATIENCE,
+    STREAM_HEAD,
     Client,
     Gateway,
     Seen,
@@ -27,11 +28,10 @@ from tests.core.server.gateway.harness import (
 )
 
 MB = 1024 * 1024
-STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 async def streams(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(STREAM + b"2\r\nhi\r\n")
+    writer.write(STREAM_HEAD + b"2\r\nhi\r\n")
     await writer.drain()
     await reader.read()
 
@@ -47,8 +47,8 @@ async def streaming(gateway: Gateway, token: str | None = None) -> Client:
 @pytest.mark.parametrize(
     "start",
     [
-        STREAM + b"5\r\nhello\r\n",
-        STREAM + b"5\r\nhello\r\n64\r\npart of a chunk",
+        STREAM_HEAD + b"5\r\nhello\r\n",
+        STREAM_HEAD + b"5\r\nhello\r\n64\r\npart of a chunk",
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello",
     ],
 )
@@ -68,7 +68,7 @@ async def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() 
     """Its body ends with the connection: only a reset tells that it is not whole."""
 
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(STREAM + b"5\r\nhello\r\n")
+        writer.write(STREAM_HEAD + b"5\r\nhello\r\n")
         await writer.drain()
         writer.transport.abort()
 
@@ -197,7 +197,7 @@ async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.Mo
 async def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms() -> None:
     async def answering(seen: Seen, reader: Any, writer: asyncio.StreamWriter) -> None:
         if b"stream" in seen.line:
-            writer.write(STREAM + b"2\r\nhi\r\n")
+            writer.write(STREAM_HEAD + b"2\r\nhi\r\n")
         asked.set()
         await reader.read()
 
