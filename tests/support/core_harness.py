@@ -47,7 +47,7 @@ from aileron_core.console_port.intents import Intent
 from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_core.credentials.accounts import credential_user
-from aileron_core.credentials.binding import CredentialUser
+from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.errors import Failure
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call, GateAnswer, LiveRun
@@ -421,7 +421,7 @@ class Core:
 
     async def bind(
         self, secret: str, account: str = "ana", identity: str = "work", **more: Any
-    ) -> Any:
+    ) -> Binding:
         """Bind an account for `act`, in a vault that is made for it where there is none."""
         if self.app.vault.state == "absent":
             self.app.vault.create(Secret(PASSPHRASE))

@@ -32,6 +32,7 @@ from tests.support.forked import forked, run_forked
 from tests.support.ordinary import acting_as
 from tests.support.processes import eventually as eventually
 
+Done = subprocess.CompletedProcess[str]
 ROOT = Path(__file__).resolve().parents[2]
 CLI = (sys.executable, "-I", "-m", "aileron_tui.cli")
 CHILD = ROOT / "tests" / "process" / "crash_child.py"
@@ -330,9 +331,7 @@ class Attended(Console):
         return True
 
 
-def aileron(
-    *words: str, home: Path, code: int | None = 0, **how: Any
-) -> subprocess.CompletedProcess[str]:
+def aileron(*words: str, home: Path, code: int | None = 0, **how: Any) -> Done:
     """Run a command in *home* to its end, as `completed` does, and hold it to its exit code."""
     done = completed(*words, "--home", str(home), **how)
     if code is not None:
@@ -342,7 +341,7 @@ def aileron(
 
 def completed(
     *words: str, env: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+) -> Done:
     """Run `aileron` with these *words* alone to its end; it never prints a traceback."""
     command = [*CLI, *words]
     done = run_forked(command, stdin, env={**os.environ, **(env or {})}, cwd=cwd)

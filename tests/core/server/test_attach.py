@@ -271,7 +271,7 @@ async def test_a_body_that_is_too_large_or_no_frame_decides_nothing(console: Con
     await core.ended(view)
 
 
-async def test_what_is_not_an_answer_is_refused(
+async def test_what_is_no_answer_is_refused(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its own process, so that no passphrase leaves it; and by the server, whatever a program sends."""
@@ -343,9 +343,7 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed(stranger: C
     await console.hears(events.CoreLost)
     (stopped,) = await core.until_record("console.everything_stopped")
     assert stopped["hand"] == "attached 1"
-    await core.until(
-        lambda: any(isinstance(each, events.EverythingStopped) for each in core.events)
-    )
+    await core.until(lambda: any(isinstance(it, events.EverythingStopped) for it in core.events))
     assert audit_problems(core.app.home.path) == []
 
     bodies = await core.records()
@@ -453,13 +451,9 @@ async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(alone: Core
     console.port.close()
 
 
-async def test_an_error_of_ours_is_told(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console.port, "_post", None)
-    await console.ask(intents.VerifyAudit())
-    assert "(TypeError). Quit with q" in (await console.hears(events.CoreLost)).message
-
-
-async def test_what_answers_one_console_is_told_to_no_other(console: Console) -> None:
+async def test_what_answers_one_console_is_told_to_no_other(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A link's secret is for the screen that asked for it; what is read here does not move the rows there."""
     core = console.core
     await core.do(MakeLink())
@@ -467,6 +461,10 @@ async def test_what_answers_one_console_is_told_to_no_other(console: Console) ->
     await console.hears(events.HistoryRead)
     assert not [each for each in console.told if isinstance(each, LinkMade)]
     assert not [each for each in core.events if isinstance(each, events.HistoryRead)]
+    # An error of its own ends it with a sentence.
+    monkeypatch.setattr(console.port, "_post", None)
+    await console.ask(intents.VerifyAudit())
+    assert "(TypeError). Quit with q" in (await console.hears(events.CoreLost)).message
 
 
 @pytest.mark.core(settings=Settings(console=ConsoleSettings(arm_ms=400)))

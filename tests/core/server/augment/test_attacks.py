@@ -18,14 +18,7 @@ from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.limits import AugmentLimits
 from aileron_core.server.augment.views import ClientAnswer
 from aileron_core.server.shares import Shares
-from tests.core.server.augment.harness import (
-    EACH_WIRE,
-    MESSAGES,
-    PATHS,
-    Augmented,
-    augmenting,
-    model_request,
-)
+from tests.core.server.augment.harness import EACH_WIRE, Augmented, augmenting, model_request
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.gateway.harness import read_head, writes
 from tests.support.core_harness import records
@@ -48,7 +41,7 @@ async def test_what_ran_is_known_when_the_agent_hangs_up_on_its_answer() -> None
         await made.asked(stream=False, tools=own)
         asked, called, answered, *_ = told = model.requests[2]["messages"]
         assert [each["role"] for each in told[:3]] == ["user", "assistant", "user"]
-        assert asked == MESSAGES[0]
+        assert asked["content"] == "send it"
         assert [each["type"] for each in called["content"]] == ["tool_use"]
         assert [each["type"] for each in answered["content"]] == ["tool_result"]
         assert "own" not in json.dumps(told)
@@ -353,7 +346,7 @@ async def test_nothing_is_sent_for_a_session_that_has_ended(
         monkeypatch.setattr(room_module, "read_request", read_request)
         monkeypatch.setattr(limits_module, "_AT_ONCE", 0)
         agent = await made.client()
-        await agent.send(b"POST", PATHS["chat"], body=model_request(**more))
+        await agent.send(b"POST", b"/v1/chat/completions", body=model_request(**more))
         with pytest.raises(ConnectionError):
             await agent.reader.read()
         await made.all_over()

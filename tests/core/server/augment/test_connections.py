@@ -75,12 +75,19 @@ async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(
 @EACH_WIRE
 @STREAMED
 async def test_http_1_0_gets_a_body_without_chunks_and_its_end(wire: str, stream: bool) -> None:
-    model = ScriptedModel([Text("I look. "), Call("read_inbox", {})], [Text("It says hello.")])
+    """It ends with the connection, so only a reset tells that a stream is not whole."""
+    looks = [Text("I look. "), Call("read_inbox", {})]
+    model = ScriptedModel(looks, [Text("It says hello.")], looks, BrokenOff([Text("Half of it.")]))
+
+    async def asked() -> asyncio.StreamReader:
+        agent, said = await made.client(), model_request(wire, stream=stream)
+        start = b"POST /gw/%b%b HTTP/1.0\r\nHost: %b\r\nContent-Length: %d\r\n\r\n%b"
+        agent.writer.write(start % (agent.token, PATHS[wire], agent.host, len(said), said))
+        await agent.writer.drain()
+        return agent.reader
+
     async with augmenting(model) as made:
-        agent = await made.client()
-        await send_1_0(agent, PATHS[wire], model_request(wire, stream=stream))
-        answer = await agent.reader.read()
-        head, _, body = answer.partition(b"\r\n\r\n")
+        head, _, body = (await (await asked()).read()).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 ")
         assert b"connection: close" in head.lower()
         assert b"transfer-encoding" not in head.lower()
@@ -88,30 +95,13 @@ async def test_http_1_0_gets_a_body_without_chunks_and_its_end(wire: str, stream
         if stream:
             lines = [each for each in body.split(b"\n") if each]
             assert [each for each in lines if not each.startswith((b"event: ", b"data: "))] == []
+            with pytest.raises(ConnectionResetError):
+                await (await asked()).read()
         else:
             json.loads(body)
         assert b"read_inbox" not in body
         assert b"hello." in body
-        assert len(await made.runs()) == 1
-
-
-async def send_1_0(agent: Any, path: bytes, body: bytes) -> None:
-    agent.writer.write(
-        b"POST /gw/%b%b HTTP/1.0\r\nHost: %b\r\nContent-Length: %d\r\n\r\n%b"
-        % (agent.token, path, agent.host, len(body), body)
-    )
-    await agent.writer.drain()
-
-
-@EACH_WIRE
-async def test_a_stream_that_breaks_off_breaks_for_an_agent_of_http_1_0_too(wire: str) -> None:
-    """Its body ends with the connection: only a reset tells that it is not whole."""
-    model = ScriptedModel([Call("read_inbox", {})], BrokenOff([Text("Half of it.")]))
-    async with augmenting(model) as made:
-        agent = await made.client()
-        await send_1_0(agent, PATHS[wire], model_request(wire))
-        with pytest.raises(ConnectionResetError):
-            await agent.reader.read()
+        assert len(await made.runs()) == 1 + stream
 
 
 @EACH_WIRE

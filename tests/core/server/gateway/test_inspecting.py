@@ -21,18 +21,10 @@ from aileron_core.home.layout import Home
 from aileron_core.models.format import StreamReader
 from aileron_core.server import inspection
 from aileron_core.settings import GatewaySettings, Settings
-from tests.core.server.gateway.harness import (
-    PATIENCE,
-    Answering,
-    Client,
-    Gateway,
-    Seen,
-    passing,
-    read_head,
-)
+from tests.core.server.gateway.harness import Answering, Client, Gateway, Seen, passing, read_head
 from tests.core.server.gateway.test_tunnel import echo_back, open_tunnel
 from tests.support import scripted_answers as scripted
-from tests.support.core_harness import open_session, records
+from tests.support.core_harness import PATIENCE, open_session, records
 
 ROOT = Path(__file__).parents[4]
 CANARY = "canary-51c7d0"
