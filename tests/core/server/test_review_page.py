@@ -49,7 +49,7 @@ async def read(page: Page) -> None:
         await page.evaluate("scrollTo(0, 0)")
         for _ in range(12):
             if not await unseen.count():
-                return
+                return await decides(page)
             await page.wait_for_timeout(250)
             await page.mouse.wheel(0, 250)
     pytest.fail(f"it was not all seen: {await page.locator('body').inner_text()}")
@@ -72,7 +72,6 @@ async def test_a_page_is_paired_and_its_answers_count(review: Review, mailbox: M
     await expect(page.locator("#rows li")).to_have_count(2)
     await expect(page.locator("#document")).to_contain_text("WILL HAPPEN")
     await read(page)
-    await decides(page)
     await page.keyboard.press("a")
     await expect(said(page)).to_have_text("✓ Approved.")
     sent = await core.ended(first)
@@ -119,7 +118,6 @@ async def test_a_call_that_changes_says_that_unseen_lines_are_above(review: Revi
     review.core.app.approvals.requester_changed(review.core.session.session_id)
     await expect(page.locator("#standing")).to_contain_text("▲")
     await read(page)
-    await decides(page)
 
 
 async def test_a_reason_typed_while_a_call_changes_is_one(review: Review, mailbox: Mailbox) -> None:
@@ -187,7 +185,6 @@ async def test_a_lost_connection_disarms(
     view = await review.core.ask()
     page = await review.paired()
     await read(page)
-    await decides(page)
 
     async def silent(request: Request, *_: object) -> AsyncGenerator[bytes]:
         await request.app.state.draining.wait()

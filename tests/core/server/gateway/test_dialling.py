@@ -304,7 +304,8 @@ def test_no_proxy_is_respected(no_proxy: str, url: str, through: bool) -> None:
     assert found is None or (found.host, found.port) == ("proxy.example", 3128)
 
 
-def test_without_a_word_in_config_each_provider_is_its_own() -> None:
+def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -> None:
+    """Without a word in config each provider is its own."""
     found = upstreams(GatewaySettings())
     assert {each.authority for each in found.values()} == {
         "api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com",
@@ -312,9 +313,6 @@ def test_without_a_word_in_config_each_provider_is_its_own() -> None:
     assert not any(each.configured for each in found.values())
     assert {(each.scheme, each.port) for each in found.values()} == {("https", 443)}
     assert {each.base_path for each in found.values()} == {b""}
-
-
-def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -> None:
     text = '[gateway]\nopenai = "http://[::1]:8080/base/"\nanthropic = "https://x.example"\n'
     (tmp_path / "config.toml").write_text(text, encoding="utf-8")
     found = upstreams(load_settings(tmp_path / "config.toml").gateway)

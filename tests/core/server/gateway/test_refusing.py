@@ -214,9 +214,7 @@ async def test_traffic_that_unverified_settings_redirect_is_refused() -> None:
         assert gateway.upstream.seen == []
         gateway.app.accepted_settings.count = True
         assert (await gateway.get())[1] == b"ok"
-
-
-async def test_traffic_that_no_settings_redirect_passes_all_the_same() -> None:
+    # What none redirects goes to its own provider without a config.toml as well.
     names = Names("127.0.0.1")
     async with leading("", names) as gateway:
         gateway.app.accepted_settings.count = False
