@@ -1,4 +1,4 @@
-"""Reading a request's body and a client's claims, with whatever bytes come."""
+"""Reading a request's body and a client's claims, with whatever bytes come; what sessions share of what there is."""
 
 import asyncio
 import json
@@ -12,9 +12,12 @@ from starlette.requests import Request
 
 from aileron_core.canonical import canonical
 from aileron_core.errors import InvalidRequest
+from aileron_core.server import http_protocol
 from aileron_core.server.agent_api import bounded_claims
 from aileron_core.server.bodies import Keywords
+from aileron_core.server.http_protocol import ConnectionLimits
 from aileron_core.server.request_parsing import RequestBody, json_object
+from aileron_core.server.shares import Shares
 from tests.support.json_values import json_values
 
 KEYS = st.sampled_from(["a", "b", "c"])
@@ -105,3 +108,61 @@ def test_number_and_length_are_bounded_and_a_cut_is_said() -> None:
     assert len(found) == 8
     assert {text for _, text in found} == {"x" * 512 + "… (10000 characters)"}
     assert bounded_claims({"client": "y" * 512}) == (("client", "y" * 512),)
+
+
+SESSIONS = st.sampled_from("abcde")
+
+
+@given(st.lists(st.tuples(SESSIONS, st.integers(1, 60)), max_size=60), st.integers(1, 12))
+def test_a_session_has_its_equal_part_always(asked: list[tuple[str, int]], wanted: int) -> None:
+    """With five others that take all they get, a sixth has a sixth of it."""
+    shares = Shares(72)
+    for session, amount in asked:
+        if shares.fits(session, amount):
+            shares.add(session, amount)
+        assert shares.held(session) <= shares.each
+    assert shares.fits("new", wanted)
+
+
+@given(st.lists(st.tuples(SESSIONS, st.integers(1, 60)), max_size=60))
+def test_all_together_hold_little_more_than_there_is(asked: list[tuple[str, int]]) -> None:
+    """Half, half, a third, a quarter, a fifth: the bound that the class states."""
+    shares = Shares(60)
+    for session, amount in asked:
+        if shares.fits(session, amount):
+            shares.add(session, amount)
+    assert sum(map(shares.held, "abcde")) <= 60 + 20 + 15 + 12
+
+
+def test_what_is_given_back_can_be_had_again() -> None:
+    shares = Shares(10)
+    shares.add("a", 5)
+    assert not shares.fits("a")
+    shares.give_back("a", 5)
+    assert shares.fits("a", 5)
+    assert shares.held("a") == 0
+
+
+class Connection:
+    """One that only says whether it is idle, and whether it was closed."""
+
+    def __init__(self, *, is_idle: bool) -> None:
+        self.is_idle = is_idle
+        self.is_closed = False
+
+    def drop(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_who_has_most_connections_pays(is_idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it uses all of them: the newest one, of another session, was closed in their place."""
+    monkeypatch.setattr(http_protocol, "_share", lambda part: 12 // part)
+    limits = ConnectionLimits()
+    greedy = [Connection(is_idle=is_idle) for _ in range(4)]
+    for each in greedy:
+        limits.add(each, "greedy")
+    late = Connection(is_idle=False)
+    limits.add(late, "late")
+    assert not late.is_closed
+    assert [each.is_closed for each in greedy].count(True) == 1

@@ -1,27 +1,52 @@
-"""How an answer ends early: an agent that hangs up, limits, refusals; what ran never runs again."""
+"""How an answer ends early: a hang-up, a slow reader, limits, refusals; what ran never runs again, and who asks is told of it."""
 
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import httpx2
 import pytest
 
 from aileron_core.console_port.intents import EndSession, SetPause, StopEverything
+from aileron_core.models.sse import EventSplitter
+from aileron_core.sessions import session_table
 from tests.core.server.augment.harness import (
     EACH_WIRE,
     LAUNCHED,
     PATHS,
+    STREAMED,
     WIRE_AND_STREAM,
+    Augmented,
     StreamedError,
     augmenting,
     model_request,
     sdk,
 )
-from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.gateway.harness import Client, read_chunk, read_head
+from tests.core.server.augment.scripted_model import (
+    STREAM_HEAD,
+    BrokenOff,
+    Call,
+    Refusal,
+    ScriptedModel,
+    Text,
+    chunk,
+    events_of,
+    path_of,
+)
+from tests.core.server.gateway.harness import (
+    Client,
+    Seen,
+    narrow,
+    read_chunk,
+    read_chunks,
+    read_head,
+    slow_client,
+)
+from tests.core.server.gateway.test_ending import wait_until_stable
 from tests.core.server.gateway.test_model_keys import keyed
-from tests.support.core_harness import records
+from tests.support.core_harness import PATIENCE, records
+from tests.support.variants import variants
 
 
 def errors() -> tuple[type[Exception], ...]:
@@ -235,3 +260,218 @@ async def test_each_request_to_the_model_is_on_record() -> None:
         opened = (await records(made.app, "session.opened"))[0]
         assert opened["augment"] is True
         assert opened["containment"].startswith("Not contained: opened in augment mode")
+
+
+WORD = b"0123456789abcdef" * 2
+ASKS = b"Aileron-Calls: %b\r\nConnection: keep-alive, aileron-calls" % WORD
+
+
+def told(answer: bytes) -> list[tuple[str, str]]:
+    mark = b": %b " % WORD
+    raw = [frame.raw for frame in EventSplitter(1 << 20).feed(answer)]
+    said = [json.loads(each[len(mark) :]) for each in raw if each.startswith(mark)]
+    return [(each["action"], each["status"]) for each in said]
+
+
+def pending_count(made: Augmented) -> int:
+    return sum(view.state == "pending" for view in made.app.publisher.approvals())
+
+
+async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
+    """Longer than any other call is held; and the model's server learns nothing of the word."""
+    model = ScriptedModel(
+        [Call("read_inbox", {"text": "a"})], [Call("send_draft", {"text": "b"})], [Text("Sent.")]
+    )
+    async with augmenting(model, hold_seconds=0.0) as made:
+        asking = asyncio.create_task(made.asked("chat", ASKS))
+        await made.approve()
+        _, answer = await asking
+        assert told(answer) == [
+            ("read-inbox", "unknown"), ("read-inbox", "completed"),
+            ("send-draft", "unknown"), ("send-draft", "pending_approval"), ("send-draft", "completed"),
+        ]  # fmt: skip
+        assert len(model.requests) == 3
+        assert not [seen for seen in model.seen if b"aileron-calls" in seen.head.lower()]
+        model.answers += [[Call("read_inbox", {"text": "c"})], [Text("Read.")]]
+        _, answer = await made.asked("chat", user="u")
+        assert b"run-" not in answer
+
+
+async def test_what_is_told_is_withdrawn_once_nobody_reads_the_answer() -> None:
+    model = ScriptedModel(*([Call("send_draft", {"text": text})] for text in ("one", "two")))
+    async with augmenting(model) as made:
+        other = await made.sent("chat")
+        await made.waiting()
+        agent = await made.sent("chat", ASKS)
+        await read_head(agent.reader)
+        await until_chunk(agent, begins=b": %b {" % WORD)
+        await made.until(lambda: pending_count(made) == 2)
+        agent.hang_up()
+        await made.until(lambda: pending_count(made) == 1)
+        other.hang_up()
+        assert sorted(await made.runs()) == [("send-draft", "pending"), ("send-draft", "withdrawn")]
+
+
+async def test_a_call_that_comes_to_wait_after_its_session_has_ended_is_withdrawn() -> None:
+    """A client that is ended in that moment leaves nothing to approve."""
+    model = ScriptedModel([Call("send_draft", {"text": "x"})])
+    async with augmenting(model) as made:
+        run, may_end = made.agents.run, asyncio.Event()
+
+        async def slow(*given: Any, **named: Any) -> Any:
+            answer = await run(*given, **named)
+            await may_end.wait()
+            return answer
+
+        made.agents.run = slow
+        agent = await made.sent("chat", ASKS)
+        await made.waiting()
+        agent.hang_up()
+        await made.app.console.carry_out(EndSession(session_id=made.session_id))
+        may_end.set()
+        await made.until(lambda: pending_count(made) == 0)
+        assert await made.runs() == [("send-draft", "withdrawn")]
+
+
+async def test_what_is_told_is_withdrawn_where_the_console_stops() -> None:
+    """After its next start nobody would wait for it."""
+    model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("It was withdrawn.")])
+    async with augmenting(model) as made:
+        await made.sent("chat", ASKS)
+        await made.waiting()
+        made.agents.draining.set()
+        await made.until(lambda: pending_count(made) == 0)
+        assert await made.runs() == [("send-draft", "withdrawn")]
+
+
+async def test_a_session_with_an_address_of_its_own_goes_nowhere_else() -> None:
+    """As an SDK has it: OpenAI's base URL ends with the version. Nor does it after a restart."""
+    model = ScriptedModel(Refusal(404, "none"), Refusal(404, "none"))
+    async with augmenting(model) as made:
+        base = f"http://127.0.0.1:{made.upstream.port}/own/v9/"
+        made.session = await made.another_session(base_url=base)
+        for wire in ("chat", "messages"):
+            await made.asked(wire)
+        lines = [seen.line.split()[1] for seen in model.seen]
+        assert lines == [b"/own/v9/chat/completions", b"/own/v9/v1/messages"]
+        found = await made.app.database.read(lambda c: session_table.open_sessions(c, 0.0))
+        assert base in [each.terms.base_url for each in found]
+
+
+MB = 1024 * 1024
+
+
+@pytest.mark.parametrize("wire", variants(PATHS))
+async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(wire: str) -> None:
+    """What the model could say before it had to wait is bounded by buffers, not by its answer."""
+    times, wrote = 160, 0
+
+    async def endless(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        nonlocal wrote
+        events = events_of(path_of(seen), 0, [Text("x" * 400_000)])
+        place = next(n for n, event in enumerate(events) if b"x" * 1000 in event)
+        writer.write(STREAM_HEAD)
+        for event in [*events[:place], *[events[place]] * times, *events[place + 1 :]]:
+            writer.write(chunk(event))
+            await writer.drain()
+            wrote += len(event)
+        writer.write(b"0\r\n\r\n")
+
+    other = ScriptedModel([Call("read_inbox", {"text": "a"})], [Text("Read.")])
+
+    async def answering(seen: Seen, *ends: Any) -> None:
+        await (other if b"read it" in seen.body else endless)(seen, *ends)
+
+    async with augmenting(cast("ScriptedModel", answering)) as made:
+        gateway: Any = made
+        slow = await slow_client(gateway)
+        narrow(gateway)
+        await slow.send(b"POST", PATHS[wire], body=model_request(wire))
+        await made.until(lambda: wrote)
+        await wait_until_stable(lambda: wrote)
+        assert wrote < 24 * MB
+        sides = made.server._server.server_state.connections
+        (side,) = [each for each in sides if each.client_is_full]
+        assert side.transport.get_write_buffer_size() < MB
+        assert (await made.agent(wire, stream=True).ask("read it")).text == "Read."
+        await read_head(slow.reader)
+        body = b"".join(await read_chunks(slow.reader))
+        assert body.count(b"x" * 1000) >= times * 200
+
+
+@EACH_WIRE
+@STREAMED
+async def test_http_1_0_gets_a_body_without_chunks_and_its_end(wire: str, stream: bool) -> None:
+    """It ends with the connection, so only a reset tells that a stream is not whole."""
+    looks = [Text("I look. "), Call("read_inbox", {})]
+    model = ScriptedModel(looks, [Text("It says hello.")], looks, BrokenOff([Text("Half of it.")]))
+
+    async def asked() -> asyncio.StreamReader:
+        agent, said = await made.client(), model_request(wire, stream=stream)
+        start = b"POST /gw/%b%b HTTP/1.0\r\nHost: %b\r\nContent-Length: %d\r\n\r\n%b"
+        agent.writer.write(start % (agent.token, PATHS[wire], agent.host, len(said), said))
+        await agent.writer.drain()
+        return agent.reader
+
+    async with augmenting(model) as made:
+        head, _, body = (await (await asked()).read()).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert b"connection: close" in head.lower()
+        assert b"transfer-encoding" not in head.lower()
+        assert (b"content-length: %d" % len(body) in head.lower()) is not stream
+        if stream:
+            lines = [each for each in body.split(b"\n") if each]
+            assert [each for each in lines if not each.startswith((b"event: ", b"data: "))] == []
+            with pytest.raises(ConnectionResetError):
+                await (await asked()).read()
+        else:
+            json.loads(body)
+        assert b"read_inbox" not in body
+        assert b"hello." in body
+        assert len(await made.runs()) == 1 + stream
+
+
+@EACH_WIRE
+@pytest.mark.parametrize(
+    ("stream", "then"),
+    [
+        (False, BrokenOff([Text("Half of it.")])),
+        (True, BrokenOff([Text("Half of it.")])),
+        (False, Refusal(529, "overloaded")),
+    ],
+    ids=["broken whole", "broken stream", "refused"],
+)
+async def test_what_ran_before_a_bad_answer_is_not_run_again(
+    wire: str, stream: bool, then: BrokenOff | Refusal
+) -> None:
+    """SDKs repeat a whole one by themselves; a stream breaks, and its agent asks again."""
+    model = ScriptedModel([Call("read_inbox", {"text": "once"})], then, [Text("Read.")])
+    async with augmenting(model) as made:
+        agent = made.agent(wire, stream=stream, retries=0 if stream else 2)
+        if stream:
+            with pytest.raises((httpx2.TransportError, sdk("openai").APIConnectionError)):
+                await agent.ask("read it")
+            assert (await agent.again()).text == "Read."
+        else:
+            assert (await agent.ask("read it")).text == "Read."
+        assert await made.runs() == [("read-inbox", "completed")]
+        assert model.requests[1] == model.requests[2]
+
+
+@EACH_WIRE
+@STREAMED
+async def test_an_agent_hanging_up_midway_ends_the_models_answer(wire: str, stream: bool) -> None:
+    """Its connection is closed, not kept; what the model called in the rest of it does not run."""
+    model = ScriptedModel([Text("At once."), Call("read_inbox", {})])
+    model.hold = asyncio.Event()
+    async with augmenting(model) as made:
+        agent = await made.sent(wire, stream=stream)
+        if stream:
+            await read_head(agent.reader)
+        await model.asked.wait()
+        agent.hang_up()
+        await made.all_over()
+        model.hold.set()
+        async with asyncio.timeout(PATIENCE):
+            await made.upstream.lost.get()
+        assert await made.runs() == []

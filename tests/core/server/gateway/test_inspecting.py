@@ -22,7 +22,7 @@ from aileron_core.models.format import StreamReader
 from aileron_core.server import inspection
 from aileron_core.settings import GatewaySettings, Settings
 from tests.core.server.gateway.harness import Answering, Client, Gateway, Seen, passing, read_head
-from tests.core.server.gateway.test_tunnel import echo_back, open_tunnel
+from tests.core.server.gateway.test_passing import echo_back, open_tunnel
 from tests.support import scripted_answers as scripted
 from tests.support.core_harness import PATIENCE, open_session, records
 

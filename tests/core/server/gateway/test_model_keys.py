@@ -29,7 +29,7 @@ from tests.core.server.gateway.harness import (
     writes,
 )
 from tests.core.server.gateway.test_dialling import Names, certificates, dialling
-from tests.core.server.gateway.test_tunnel import SWITCHED, UPGRADE, echo_back
+from tests.core.server.gateway.test_passing import SWITCHED, UPGRADE, echo_back
 from tests.support.core_harness import records
 
 PHRASE = "the passphrase of a test"
