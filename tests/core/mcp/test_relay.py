@@ -42,18 +42,13 @@ def relay(console: ThreadConsole) -> Iterator[RawRelay]:
 
 def test_bad_lines_and_idle_cancels_do_not_end_the_relay(relay: RawRelay) -> None:
     """Each line gets its own error, and the next good one is served. opencode cancels every finished call."""
+    no_json = (b"not json", b"\xff\xfe{}", b"[" * 100_000, b"1" * 5000)
+    no_requests = (b'"text"', b"[]", b"{}", b'{"method":"ping","id":null}')
+    no_ids = (b'{"method":"ping","id":true}', b'{"method":"ping","id":{}}')
     for line, id_, code in (
-        (b"not json", None, -32700),
-        (b"\xff\xfe{}", None, -32700),
-        (b"[" * 100_000, None, -32700),
-        (b"1" * 5000, None, -32700),
-        (b'"text"', None, -32600),
-        (b"[]", None, -32600),
-        (b"{}", None, -32600),
+        *((each, None, -32700) for each in no_json),
+        *((each, None, -32600) for each in (*no_requests, *no_ids)),
         (b'{"id":5}', 5, -32600),
-        (b'{"method":"ping","id":null}', None, -32600),
-        (b'{"method":"ping","id":true}', None, -32600),
-        (b'{"method":"ping","id":{}}', None, -32600),
         (b'{"method":7,"id":8}', 8, -32600),
     ):
         relay.send_line(line)

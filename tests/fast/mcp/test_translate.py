@@ -191,6 +191,9 @@ def test_whole_waits_are_taken_and_null_is_absent(wait: Any) -> None:
     assert type(query.wait_seconds) is int
 
 
+WRONG_WAITS = (True, 61, -1, 1.5, float("nan"), float("inf"), "5")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -198,14 +201,8 @@ def test_whole_waits_are_taken_and_null_is_absent(wait: Any) -> None:
         {"approval_id": None},
         {"approval_id": "act-1"},
         {"approval_id": f"{ID}/../x"},
-        {"approval_id": ID, "wait_seconds": True},
-        {"approval_id": ID, "wait_seconds": 61},
-        {"approval_id": ID, "wait_seconds": -1},
-        {"approval_id": ID, "wait_seconds": 1.5},
-        {"approval_id": ID, "wait_seconds": float("nan")},
-        {"approval_id": ID, "wait_seconds": float("inf")},
-        {"approval_id": ID, "wait_seconds": "5"},
         {"approval_id": ID, "other": 1},
+        *({"approval_id": ID, "wait_seconds": wrong} for wrong in WRONG_WAITS),
     ],
 )
 def test_what_does_not_fit_the_own_tools_is_refused_by_name(arguments: dict[str, Any]) -> None:

@@ -324,26 +324,19 @@ def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -
     assert not found["gemini"].configured
 
 
+NO_URLS = ("api.openai.com", "ftp://x.example", "https://", "https://[::1", "https://exämple")
+WITH_MORE = ("https://user:pass@x.example", "https://x.example/?key=1", "https://x.example/#a")
+NO_TEXTS = ("https://x.example/a b", "https://x.example\\r\\nX: y")
+NO_PORTS = ("https://x.example:0", "https://x.example:99999")
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        'openai = "api.openai.com"',
-        'openai = "ftp://x.example"',
-        'openai = "https://"',
-        'openai = "https://user:pass@x.example"',
-        'openai = "https://x.example/?key=1"',
-        'openai = "https://x.example/#a"',
-        'openai = "https://x.example:0"',
-        'openai = "https://x.example:99999"',
-        'openai = "https://x.example/a b"',
-        'openai = "https://x.example\\r\\nX: y"',
-        'openai = "https://exämple"',
-        'openai = "https://[::1"',
-        "openai = 3",
-        'ca_file = "relative.pem"',
-        'ca_file = "/nonexistent/ca.pem"',
+        *(f'openai = "{each}"' for each in (*NO_URLS, *WITH_MORE, *NO_TEXTS, *NO_PORTS)),
+        *(f"ca_file = {each}" for each in ('"relative.pem"', '"/nonexistent/ca.pem"', "true")),
         'ca_file = "/a\\u0000b"',
-        "ca_file = true",
+        "openai = 3",
         'mode = "augment"',
         'opneai = "https://x.example"',
     ],

@@ -167,31 +167,29 @@ async def test_a_body_in_chunks_carries_the_key_over_a_connection_of_ours(tmp_pa
 async def test_elsewhere_a_request_with_the_placeholder_is_refused(tmp_path: Path) -> None:
     """With the same key those paths read and delete what the account holds."""
     async with keyed(tmp_path) as made:
-        for provider, method, target, lines in (
-            ("openai", b"POST", b"/v1/files", ()),
-            ("openai", b"GET", b"/v1/responses/resp_1", ()),
-            ("openai", b"DELETE", b"/v1/models/ft:gpt:mine", ()),
-            ("openai", b"GET", b"/v1/models/../files", ()),
-            ("openai", b"GET", b"/v1/models/%2e%2e%2ffiles", ()),
-            ("openai", b"POST", b"/v1/responses/", ()),
-            ("openai", b"POST", b"//v1/responses", ()),
-            ("openai", b"POST", b"/v1/responses", (b"X-HTTP-Method-Override: DELETE",)),
-            ("openai", b"GET", b"/v1/models", (b"Connection: Upgrade", b"Upgrade: websocket")),
-            ("openai", b"POST", b"/v1/responses", (b"Content-Length: 2", b"Content-Length: 2")),
-            ("openai", b"POST", b"/v1/responses", (b"Transfer-Encoding: gzip, chunked",)),
-            ("anthropic", b"GET", b"/v1/messages/batches", ()),
-            ("anthropic", b"POST", b"/v1/messages/batches", ()),
-            ("anthropic", b"DELETE", b"/v1/models/x", (b"anthropic-version: 1",)),
-            ("gemini", b"POST", b"/v1beta/files", ()),
-            ("gemini", b"GET", b"/v1beta/models/x:anything", ()),
-            ("gemini", b"DELETE", b"/v1beta/tunedModels/mine", ()),
-            ("gemini", b"POST", b"/v1beta/tunedModels/mine:generateContent", ()),
-            ("gemini", b"POST", b"/v1beta/models/x:batchGenerateContent", ()),
+        files = (b"POST /v1/files", b"GET /v1/responses/resp_1", b"DELETE /v1/models/ft:gpt:mine")
+        nearby = (b"GET /v1/models/../files", b"GET /v1/models/%2e%2e%2ffiles")
+        slashes = (b"POST /v1/responses/", b"POST //v1/responses")
+        batches = (b"GET /v1/messages/batches", b"POST /v1/messages/batches")
+        tuned = (
+            b"DELETE /v1beta/tunedModels/mine",
+            b"POST /v1beta/tunedModels/mine:generateContent",
+        )
+        actions = (b"GET /v1beta/models/x:anything", b"POST /v1beta/models/x:batchGenerateContent")
+        for provider, asked, lines in (
+            *(("openai", each, ()) for each in (*files, *nearby, *slashes)),
+            ("openai", b"POST /v1/responses", (b"X-HTTP-Method-Override: DELETE",)),
+            ("openai", b"GET /v1/models", (b"Connection: Upgrade", b"Upgrade: websocket")),
+            ("openai", b"POST /v1/responses", (b"Content-Length: 2", b"Content-Length: 2")),
+            ("openai", b"POST /v1/responses", (b"Transfer-Encoding: gzip, chunked",)),
+            *(("anthropic", each, ()) for each in batches),
+            ("anthropic", b"DELETE /v1/models/x", (b"anthropic-version: 1",)),
+            *(("gemini", each, ()) for each in (b"POST /v1beta/files", *tuned, *actions)),
         ):
             client = await made.gateway.client(made.opened.gateway_token)
-            await client.send(method, target, made.line(provider), *lines)
+            await client.send(*asked.split(), made.line(provider), *lines)
             head, _ = await client.answer()
-            assert head.split()[1] in (b"400", b"403"), (method, target, head)
+            assert head.split()[1] in (b"400", b"403"), (asked, head)
         assert made.upstream.raw == b""
 
 
