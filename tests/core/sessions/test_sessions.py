@@ -134,42 +134,35 @@ async def test_a_stopped_launcher_keeps_its_session_over_a_restart(home: Path) -
 
 SANDBOXED = replace(unknown_session("ses-1"), opened_by="contained")
 LAUNCHED = replace(SANDBOXED, opened_by="launch")
-LOOSE = "it can do whatever your account can."
-
-
+OFFLINE = SessionTerms(network="offline", writes=("/data", "/more"))
 HOSTS = tuple(f"h{number}.example:443" for number in range(13))
+FIRST = ", ".join(HOSTS[:12])
+LOOSE, PROJECT = "it can do whatever your account can.", "It can write only its project."
+REPORTED = "In a sandbox, as whoever opened it reports. It reaches no network: only Aileron's "
+REACHED = "actions and, through the gateway, its model. It can write its project and /data, /more."
+OUTSIDE = "Not contained: reported as contained, but seen outside any sandbox;"
+
+
+def sandboxed(**terms: Any) -> Session:
+    return replace(SANDBOXED, terms=SessionTerms(**terms))
 
 
 @pytest.mark.parametrize(
     ("session", "containment", "line"),
     [
         (
-            replace(SANDBOXED, terms=SessionTerms(network="all")),
+            sandboxed(network="all"),
             "verified",
-            "In a sandbox. It reaches the whole network. It can write only its project.",
+            f"In a sandbox. It reaches the whole network. {PROJECT}",
         ),
+        (replace(SANDBOXED, terms=OFFLINE), "claimed", REPORTED + REACHED),
         (
-            replace(SANDBOXED, terms=SessionTerms(network="offline", writes=("/data", "/more"))),
-            "claimed",
-            (
-                "In a sandbox, as whoever opened it reports. It reaches no network: only Aileron's "
-                "actions and, through the gateway, its model. It can write its project and /data, /more."
-            ),
-        ),
-        (
-            replace(SANDBOXED, terms=SessionTerms(network="hosts", hosts=HOSTS)),
+            sandboxed(network="hosts", hosts=HOSTS),
             "verified",
-            (
-                f"In a sandbox. It reaches only these hosts: {', '.join(HOSTS[:12])} and 1 more. "
-                "It can write only its project."
-            ),
+            f"In a sandbox. It reaches only these hosts: {FIRST} and 1 more. {PROJECT}",
         ),
         (SANDBOXED, "verified", "In a sandbox. What it can reach and write was not reported."),
-        (
-            replace(SANDBOXED, terms=SessionTerms(network="offline")),
-            "none",
-            f"Not contained: reported as contained, but seen outside any sandbox; {LOOSE}",
-        ),
+        (sandboxed(network="offline"), "none", f"{OUTSIDE} {LOOSE}"),
         (LAUNCHED, "none", f"Not contained: launched with --no-sandbox; {LOOSE}"),
         (unknown_session("ses-1"), "none", f"Not contained: it connected by itself; {LOOSE}"),
         (SANDBOXED, "other_user", f"Runs as another user; {LOOSE.replace('your', 'that')}"),

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 import pytest
@@ -43,7 +43,7 @@ from tests.core.server.gateway.harness import (
     read_head,
     slow_client,
 )
-from tests.core.server.gateway.test_ending import wait_until_stable
+from tests.core.server.gateway.test_ending import MB, wait_until_stable
 from tests.core.server.gateway.test_model_keys import keyed
 from tests.support.core_harness import PATIENCE, records
 from tests.support.variants import variants
@@ -358,9 +358,6 @@ async def test_a_session_with_an_address_of_its_own_goes_nowhere_else() -> None:
         assert base in [each.terms.base_url for each in found]
 
 
-MB = 1024 * 1024
-
-
 @pytest.mark.parametrize("wire", variants(PATHS))
 async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(wire: str) -> None:
     """What the model could say before it had to wait is bounded by buffers, not by its answer."""
@@ -382,10 +379,9 @@ async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(
     async def answering(seen: Seen, *ends: Any) -> None:
         await (other if b"read it" in seen.body else endless)(seen, *ends)
 
-    async with augmenting(cast("ScriptedModel", answering)) as made:
-        gateway: Any = made
-        slow = await slow_client(gateway)
-        narrow(gateway)
+    async with augmenting(answering) as made:
+        slow = await slow_client(made)
+        narrow(made)
         await slow.send(b"POST", PATHS[wire], body=model_request(wire))
         await made.until(lambda: wrote)
         await wait_until_stable(lambda: wrote)
