@@ -297,6 +297,7 @@ async def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one() 
         await gateway.until_traffic(lambda view: view.requests == 2 and not view.in_flight)
         assert any(side.client_is_full for side in gateway.server._server.server_state.connections)
         assert len((await gateway.get(b"/next"))[1]) == 3 * 8192
+        assert gateway.upstream.connections == 1
         slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
         assert len((await slow.answer())[1]) == sent - 2 * 3 * 8192
 
