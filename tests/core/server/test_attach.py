@@ -271,9 +271,7 @@ async def test_a_body_that_is_too_large_or_no_frame_decides_nothing(console: Con
     await core.ended(view)
 
 
-async def test_what_is_no_answer_is_refused(
-    console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_no_answer_fails(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     """In its own process, so that no passphrase leaves it; and by the server, whatever a program sends."""
     core = console.core
     owners = [intents.SetPause(paused=True), intents.StopEverything()]

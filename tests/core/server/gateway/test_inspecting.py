@@ -97,9 +97,7 @@ async def ask_model(
     return await client.ask(method, target, body=body)
 
 
-async def answers_of(
-    inspects: bool, splits: Sequence[Sequence[bytes]]
-) -> list[tuple[bytes, bytes]]:
+async def answers_of(inspects: bool, splits: list[list[bytes]]) -> list[tuple[bytes, bytes]]:
     """Return what a client gets for each way to send the same stream."""
     answers: list[tuple[bytes, bytes]] = []
     async with passing(says([]), inspect=inspects) as gateway:
@@ -264,9 +262,7 @@ async def test_a_reader_that_is_slow_delays_nothing(go_on: threading.Event) -> N
         await until_seen(gateway, by_name=(("Bash", 3),))
 
 
-async def test_what_is_unread_is_bounded(
-    go_on: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_reading_is_bounded(go_on: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = message_stream("Bash")
     monkeypatch.setattr(inspection, "MAX_BYTES", 2 * len(stream) + 20)
     async with inspecting(says([stream], SSE)) as gateway:
