@@ -1,8 +1,7 @@
-"""Who may do what at a running console: tokens, other sessions, the socket's peers."""
+"""Who may do what at a running console: tokens, other sessions, the socket's peers; and where no token lies."""
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,9 +10,23 @@ from typing import Any
 
 import pytest
 
+from aileron_core.ids import token_hash
+from aileron_core.server.auth import challenge_proof
 from aileron_core.server.routes import ROUTES
 from aileron_core.sessions.registry import HOLD_GRACE_SECONDS, RESTART_GRACE_SECONDS
-from tests.support.server_harness import DRAFT, Answer, Attended, Console, eventually
+from examples.mailbox.server import Mailbox
+from tests.support.processes import command_lines
+from tests.support.server_harness import (
+    DRAFT,
+    Answer,
+    Attended,
+    Console,
+    Serve,
+    aileron,
+    aileron_json,
+    eventually,
+    query,
+)
 
 UNKNOWN = "act-20260101T000000-0123456789abcdef"
 NO_RUN = "run-" + "0" * 26
@@ -21,9 +34,7 @@ PERSONS = [(each.method, each.path) for each in ROUTES if each.access == "a pers
 HOMES = [each for each in ROUTES if each.access == "socket"]
 SESSIONS = [
     *((each.method, each.path) for each in ROUTES if each.access == "session"),
-    ("GET", "/mcp"),
-    ("POST", "/mcp"),
-    ("DELETE", "/mcp"),
+    *((method, "/mcp") for method in ("GET", "POST", "DELETE")),
 ]
 WRONG = [None, "", "x", "0" * 43, "\xe9", "Bearer"]
 
@@ -89,11 +100,9 @@ def test_what_a_person_decides_is_401_to_everybody_else(
 def test_nothing_that_was_refused_decided_anything(
     shared: Console, token: str, pending: Any
 ) -> None:
+    decide = "/v1/action-approvals/{id}/decide"
     for each in (token, None):
-        request_of(
-            shared, "POST", "/v1/action-approvals/{id}/decide", pending, True, token=each,
-            local=True,
-        )  # fmt: skip
+        request_of(shared, "POST", decide, pending, True, token=each, local=True)
     path = f"/v1/action-approvals/{pending['approval_id']}/result"
     assert shared.get(path, token=token).json["status"] == "pending_approval"
     events = [r["event"] for r in shared.records() if r["run"] == pending["audit_id"]]
@@ -109,17 +118,15 @@ def test_a_sessions_routes_need_its_token(shared: Console, pending: Any) -> None
 
 def test_a_gateway_token_opens_none_of_them(shared: Console, pending: Any) -> None:
     """It stands in settings and process lists, so it must not."""
-    opened = shared.session()
+    gateway = shared.session()["gateway_token"]
     for method, path in (*SESSIONS, *PERSONS):
-        answer = request_of(shared, method, path, pending, True, token=opened["gateway_token"])
-        assert answer.status == 401
+        assert request_of(shared, method, path, pending, True, token=gateway).status == 401
 
 
 def test_another_scheme_than_bearer_opens_nothing(shared: Console, token: str) -> None:
     """Case of the scheme apart (RFC 9110); nor does a token in the query, which stands in logs."""
     for value in (f"Basic {token}", token, f"Token {token}", f"Bearer{token}", "Bearer", ""):
-        answer = shared.get("/v1/actions", headers={"Authorization": value})
-        assert answer.status == 401
+        assert shared.get("/v1/actions", headers={"Authorization": value}).status == 401
     assert shared.get("/v1/actions", headers={"Authorization": f"bEARER {token}"}).status == 200
     assert shared.get(f"/v1/actions?token={token}&access_token={token}").status == 401
 
@@ -129,7 +136,7 @@ def test_another_sessions_approval_is_404_like_one_that_is_not_there(
 ) -> None:
     """The bodies are the same but for the id; it is neither told nor withdrawn."""
     other = shared.session()["token"]
-    known, own = pending["approval_id"], None
+    known = pending["approval_id"]
     for method, tail in (("GET", "result"), ("GET", "result?wait=1"), ("POST", "withdraw")):
         bodies: list[str] = []
         for each in (known, UNKNOWN):
@@ -137,7 +144,7 @@ def test_another_sessions_approval_is_404_like_one_that_is_not_there(
             assert (own.status, own.error["class"]) == (404, "not_found")
             bodies.append(own.raw.decode().replace(each, "ID"))
         assert bodies[0] == bodies[1]
-    assert pending["approval_id"] not in shared.get("/v1/actions", token=other).raw.decode()
+    assert known not in shared.get("/v1/actions", token=other).raw.decode()
 
 
 def test_a_withdrawal_ends_it_once(shared: Console, token: str) -> None:
@@ -149,8 +156,7 @@ def test_a_withdrawal_ends_it_once(shared: Console, token: str) -> None:
     first = shared.post(path, {"reason": "no longer needed"}, token=token)
     assert (first.status, first.json["status"]) == (200, "withdrawn")
     second = shared.post(path, token=token)
-    assert second.status == 409
-    assert second.error["details"] == {"outcome": "withdrawn"}
+    assert (second.status, second.error["details"]) == (409, {"outcome": "withdrawn"})
 
 
 # The socket
@@ -195,32 +201,21 @@ def test_a_session_is_told_what_was_agreed(shared: Console) -> None:
     assert min(len(opened["token"]), len(opened["gateway_token"])) >= 43
 
 
-def opened_record(shared: Console, session_id: str) -> dict[str, Any]:
-    (record,) = [
-        each
-        for each in shared.records()
-        if each["event"] == "session.opened" and each["session"] == session_id
-    ]
-    return record
+def test_a_session_is_never_more_than_the_kernel_says(shared: Console) -> None:
+    """Claiming init, the console or a neighbour as its process is nothing, nor to be a launched one."""
 
+    def record(**claims: Any) -> dict[str, Any]:
+        name = shared.session(**claims)["session_id"]
+        records = (each for each in shared.records() if each["session"] == name)
+        return next(each for each in records if each["event"] == "session.opened")
 
-def test_a_pid_that_is_no_ancestor_is_not_believed(shared: Console) -> None:
-    """Only the kernel says who opens a session: claiming init, the console or a neighbour is nothing."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as neighbour:
         for claim in (1, shared.process.pid, neighbour.pid, 2**31 - 1):
-            opened = shared.session(pid=claim)
-            assert opened_record(shared, opened["session_id"])["pid"] == os.getpid()
+            assert record(pid=claim)["pid"] == os.getpid()
         neighbour.communicate()
     for claim in (os.getpid(), os.getppid()):
-        if claim > 1:
-            opened = shared.session(pid=claim)
-            assert opened_record(shared, opened["session_id"])["pid"] == claim
-
-
-def test_a_session_is_never_more_than_it_was_opened_as(shared: Console) -> None:
-    """What it says of itself does not make it a launched one."""
-    opened = shared.session(agent="launch", label="aileron launch")
-    assert opened_record(shared, opened["session_id"])["opened_by"] == "relay"
+        assert claim == 1 or record(pid=claim)["pid"] == claim
+    assert record(agent="launch", label="aileron launch")["opened_by"] == "relay"
 
 
 _OTHER_USER = """
@@ -271,11 +266,8 @@ def test_ending_a_session_twice_is_204_twice(shared: Console) -> None:
         assert (answer.status, answer.raw) == (204, b"")
     assert shared.get("/v1/actions", token=token).status == 401
     assert shared.get(f"/v1/sessions/{opened['session_id']}/hold", token=token).status == 401
-    ended = [
-        r for r in shared.records()
-        if r["event"] == "session.ended" and r["session"] == opened["session_id"]
-    ]  # fmt: skip
-    assert len(ended) == 1
+    events = [r["event"] for r in shared.records() if r["session"] == opened["session_id"]]
+    assert events.count("session.ended") == 1
 
 
 def test_nobody_ends_or_holds_another_session(shared: Console, token: str) -> None:
@@ -341,20 +333,14 @@ def test_no_preview_reaches_an_agent(attended: Attended) -> None:
     result = attended.get(path, token=token)
     assert (result.json["status"], result.json["reason"]) == ("denied", "because")
     assert result.headers["cache-control"] == "no-store"
-    draft = attended.run("get-draft", {"id": DRAFT}, token).json["output"]
-    headers = {each["name"]: each["value"] for each in draft["message"]["payload"]["headers"]}
-    subject: str = headers["Subject"]
-    assert len(subject) > 5
-    said = answer.raw.decode() + result.raw.decode()
-    said += (attended.home / "log" / "aileron.log").read_text()
-    assert subject not in said
+    subject = b"Q3 numbers"
+    assert subject in attended.run("get-draft", {"id": DRAFT}, token).raw
+    log = (attended.home / "log" / "aileron.log").read_bytes()
+    assert subject not in answer.raw + result.raw + log
 
 
 def test_a_listener_that_is_not_the_console_is_told_nothing(shared: Console) -> None:
     """A health check's proof is only for who knows a token, and names the address it was asked at."""
-    from aileron_core.ids import token_hash
-    from aileron_core.server.auth import challenge_proof
-
     opened = shared.session()
     hashed = token_hash(opened["token"])
     key_id, nonce = token_hash(hashed)[:16], "n" * 32
@@ -363,19 +349,86 @@ def test_a_listener_that_is_not_the_console_is_told_nothing(shared: Console) -> 
     for challenge in (f"{'0' * 16}:{nonce}", f"{key_id}:short", key_id, ":", f":{nonce}"):
         answer = shared.get("/v1/health", headers={"Aileron-Challenge": challenge})
         assert answer.json == {"status": "ok"}
-    assert "proof" not in shared.get(
-        "/v1/health", headers={"Aileron-Challenge": f"{key_id}:{nonce}"}, local=True
-    ).json  # fmt: skip
+    valid = {"Aileron-Challenge": f"{key_id}:{nonce}"}
+    assert "proof" not in shared.get("/v1/health", headers=valid, local=True).json
 
 
 def test_tcp_is_bound_to_loopback_alone(shared: Console) -> None:
     hexed = f"{shared.port:04X}"
     tables = [Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")]
+    lines = [
+        line.split() for each in tables if each.exists() for line in each.read_text().splitlines()
+    ]
     listening = [
-        line.split()[1]
-        for table in tables if table.exists()
-        for line in table.read_text().splitlines()[1:]
-        if line.split()[3] == "0A" and line.split()[1].endswith(f":{hexed}")
-    ]  # fmt: skip
+        local for _, local, _, state, *_ in lines if state == "0A" and local.endswith(f":{hexed}")
+    ]
     assert listening == [f"0100007F:{hexed}"]
-    assert socket.inet_aton("127.0.0.1") == bytes([127, 0, 0, 1])
+
+
+# Where no token lies
+
+
+def test_a_token_is_returned_once_and_kept_nowhere(serve: Serve, mailbox: Mailbox) -> None:
+    """Neither in the home (database, log, address file), nor in a command line: hashes alone."""
+    console = serve(mailbox, close_fds=True)  # started, not forked: its command line is its own
+    opened = console.session()
+    token, gateway = opened["token"], opened["gateway_token"]
+    console.run("list-drafts", {}, token)
+    console.run("send-draft", {"draft_id": DRAFT}, token)
+    console.get(f"/v1/actions?{token}", token=token)
+    console.get("/v1/actions", headers={"Authorization": f"Basic {token}"})
+    console.request("POST", "/v1/actions/x/run", raw=token.encode(), token=token)
+    console.get("/v1/actions", token=token, headers={"Origin": f"https://{token}.example"})
+    with console.hold(opened["session_id"], token=token):
+        lines = "\n".join(command_lines().values())
+        assert "aileron_tui.cli" in lines
+        held = [path for path in console.home.rglob("*") if path.is_file()]
+        names = {path.name for path in held}
+        assert {"aileron.db", "aileron.db-wal", "daemon.json", "aileron.log"} <= names
+        for secret in (token, gateway):
+            assert secret not in lines
+            for path in held:
+                assert secret.encode() not in path.read_bytes(), path
+    kept = query(console.home, "SELECT token_hash, gateway_hash FROM sessions")
+    assert (token_hash(token), token_hash(gateway)) in kept
+
+
+def test_arguments_and_previews_are_not_in_the_log(
+    console: Console,
+) -> None:
+    """Each record by event, number, run and action; no argument, output or preview; 0600."""
+    send = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
+    waiting = aileron_json(*send, home=console.home, code=75)
+    aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
+    previewed = {"preview.fetched", "run.completed"}
+    eventually(
+        lambda: previewed <= {record["event"] for record in console.records()}, "all is on record"
+    )
+    items = aileron_json("logs", "-n", "1000", home=console.home)["items"]
+    recorded = {item["seq"]: item["event"] for item in items if "seq" in item}
+    assert recorded == {record["seq"]: record["event"] for record in console.records()}
+    asked = next(item for item in items if item.get("event") == "run.requested")
+    assert (asked["run"], asked["action"]) == (waiting["audit_id"], "send-draft")
+    (started,) = (item for item in items if "started" in item["message"])
+    assert f"process {console.process.pid} at {console.url}" in started["message"]
+    token, marker = console.session()["token"], "zebra-crossing-41"
+    console.run("list-drafts", {"query": marker}, token)
+    console.run("get-draft", {"id": marker}, token)
+    for args in ({"draft_id": marker}, {marker: marker}):
+        console.run("send-draft", args, token)
+    assert console.end() == 0
+    log = console.home / "log" / "aileron.log"
+    text = log.read_text()
+    for quoted in (DRAFT, marker, "Anna", "Q3 numbers", "gmail.googleapis.com/"):
+        assert quoted not in text, quoted
+    assert log.stat().st_mode & 0o777 == 0o600
+    (last,) = aileron_json("logs", "-n", "1", home=console.home)["items"]
+    assert last["message"] == "serve ended"
+    assert "run.requested" in aileron("logs", home=console.home).stdout
+
+
+def test_the_command_line_hands_no_token_to_any_process(console: Console) -> None:
+    """`aileron action run` opens its own session; nothing of it is in a file afterwards."""
+    aileron("action", "run", "list-drafts", home=console.home)
+    events = [each["event"] for each in console.records()]
+    assert (events.count("session.opened"), events.count("session.ended")) == (1, 1)
