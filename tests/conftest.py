@@ -37,7 +37,7 @@ _REAL = (
         f"tests/process/test_{name}.py"
         for name in (
             "accepting", "attach", "canaries", "chaos", "console_pane", "console_plain", "console_start", "console_stderr",
-            "crash", "crash_halted", "demo", "first_account", "first_connector", "hostile_console",
+            "crash", "demo", "first_account", "first_connector", "hostile_console",
             "memory", "oauth", "pager", "pairing", "readme", "relay_restart",
             "terminal_background",
         )

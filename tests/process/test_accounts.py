@@ -3,8 +3,9 @@
 import json
 import os
 import shutil
-import subprocess
 import time
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,48 +42,60 @@ def install(home: Path, *hosts: str, version: str = "1.0.0") -> str:
     return furnish_guest(home, [request], [HOST, *hosts], more=NEEDS_KEY, version=version)
 
 
-def setup(
-    home: Path, *more: str, key: str = KEY, code: int = 0
-) -> "subprocess.CompletedProcess[str]":
+def setup(home: Path, *more: str, key: str = KEY, code: int = 0) -> str:
     words = ("binding", "setup", "scripted", "--secret-fd", "0", *more)
-    return aileron(*words, home=home, stdin=key, code=code, env=KNOWN)
+    done = aileron(*words, home=home, stdin=key, code=code, env=KNOWN)
+    return done.stderr if code else done.stdout
+
+
+def listed(home: Path) -> list[dict[str, Any]]:
+    return aileron_json("binding", "list", home=home)["items"]
+
+
+def told(home: Path, *words: str, code: int = 0, env: Mapping[str, str] | None = None) -> str:
+    """Return what `aileron binding WORDS` says to a person."""
+    done = aileron("binding", *words, home=home, code=code, env=env)
+    return done.stderr if code else done.stdout
 
 
 def test_an_account_is_bound_listed_and_revoked(home: Path, unlocked: Console) -> None:
-    said = setup(home, "--account", "ana@example.com").stdout
-    assert f"{FQN}@1.0.0 asks for an account, {NAME}:" in said
-    assert "a key, in the header X-Key" in said
-    assert f"sent to  {HOST}, over TLS" in said
-    assert "its author says │ all of ‹RLO›it" in said
-    assert f"✓ ana@example.com ({NAME}) is bound" in said
+    """Listed without a console too, from the vault's locked file; the rest says that it needs one."""
+    said = setup(home, "--account", "ana@example.com")
+    for each in (
+        f"{FQN}@1.0.0 asks for an account, {NAME}:",
+        "a key, in the header X-Key",
+        f"sent to  {HOST}, over TLS",
+        "its author says │ all of ‹RLO›it",
+        f"✓ ana@example.com ({NAME}) is bound",
+    ):
+        assert each in said
+    (item,) = asked = listed(home)
+    assert (item["name"], item["account"], item["problem"]) == (NAME, "ana@example.com", "")
+    assert (item["hosts"], item["remembered_for"], item["last_used_at"]) == ([HOST], [], None)
+    inspected = told(home, "inspect", NAME)
+    assert "sent to    api.example:443" in inspected
+    assert "last used  never" in inspected
+    assert "is bound already" in setup(home, code=1)
+    assert "is not remembered for an action 'act'" in told(home, "forget", NAME, "act", code=1)
+    told(home, "forget", "api_key/scripted/none", "act", code=1)
 
-    (listed,) = aileron_json("binding", "list", home=home)["items"]
-    assert (listed["name"], listed["account"], listed["problem"]) == (NAME, "ana@example.com", "")
-    assert listed["hosts"] == [HOST]
-    assert "sent to    api.example:443" in aileron("binding", "inspect", NAME, home=home).stdout
-    again = setup(home, code=1)
-    assert "is bound already" in again.stderr
+    unlocked.end()
+    assert listed(home) == asked
+    for words in (("setup", "scripted"), ("rebind", NAME), ("revoke", NAME)):
+        refused = told(home, *words, code=69)
+        assert "aileron console" in refused
+        assert "binding" in refused
+    unlocked.start()
+    assert unlocked.unlock(PHRASE).status == 200
 
     refused = aileron("binding", "revoke", NAME, "--json", home=home, code=2)
     assert "Give --yes" in refused.stdout
-    assert len(aileron_json("binding", "list", home=home)["items"]) == 1
-    aileron("binding", "revoke", NAME, "--yes", home=home)
-    assert "No account is bound" in aileron("binding", "list", home=home).stdout
-    assert [
-        each["event"] for each in unlocked.records() if each["event"].startswith("binding.")
-    ] == ["binding.created", "binding.revoked"]
-
-
-def test_accounts_are_listed_without_a_console(home: Path, unlocked: Console) -> None:
-    """From the vault's file, locked; the rest says that it needs a console."""
-    setup(home, "--account", "ana@example.com")
-    asked = aileron_json("binding", "list", home=home)
-    unlocked.end()
-    assert aileron_json("binding", "list", home=home) == asked
-    for words in (("setup", "scripted"), ("rebind", NAME), ("revoke", NAME)):
-        done = aileron("binding", *words, home=home, code=69)
-        assert "aileron console" in done.stderr
-        assert "binding" in done.stderr
+    assert len(listed(home)) == 1
+    told(home, "revoke", NAME, "--yes")
+    assert "No account is bound" in told(home, "list")
+    events = [each["event"] for each in unlocked.records()]
+    found = [each for each in events if each.startswith("binding.")]
+    assert found == ["binding.created", "binding.revoked"]
 
 
 def test_another_program_of_the_account_can_ask_and_never_widen(
@@ -90,7 +103,7 @@ def test_another_program_of_the_account_can_ask_and_never_widen(
 ) -> None:
     """On the socket, with the vault unlocked: each widening request needs the passphrase, each time."""
     setup(home, "--account", "ana@example.com")
-    before = aileron_json("binding", "list", home=home)
+    before = listed(home)
     new = {"connector_hash": FQN, "identity": "mine", "account": "", "secret": "a-key-of-mine"}
     widening: list[tuple[str, dict[str, Any]]] = [
         ("BindAccount", new),
@@ -110,56 +123,36 @@ def test_another_program_of_the_account_can_ask_and_never_widen(
     (home / "vault-attempts.json").write_text(json.dumps(attempts))
     early = unlocked.ask("BindAccount", **new, passphrase=PHRASE)
     assert early.error["class"] == "rate_limited"
-    assert aileron_json("binding", "list", home=home) == before
-    failed = [each for each in unlocked.records() if each["event"] == "vault.unlock_failed"]
-    assert len(failed) == 3
+    assert listed(home) == before
+    events = [each["event"] for each in unlocked.records()]
+    assert events.count("vault.unlock_failed") == 3
     assert "3 wrong passphrases were given" in aileron("vault", "status", home=home).stdout
 
 
 def test_what_takes_away_needs_no_passphrase(home: Path, unlocked: Console) -> None:
     setup(home)
     assert unlocked.ask("RevokeAccount", name=NAME).status == 200
-    assert aileron_json("binding", "list", home=home)["items"] == []
-
-
-def test_a_remembered_choice_is_shown_and_forgotten(home: Path, unlocked: Console) -> None:
-    """Forgetting needs no passphrase: it only has a person asked again."""
-    setup(home)
-    done = aileron("binding", "forget", NAME, "act", home=home, code=1)
-    assert "is not remembered for an action 'act'" in done.stderr
-    (listed,) = aileron_json("binding", "list", home=home)["items"]
-    assert (listed["remembered_for"], listed["last_used_at"]) == ([], None)
-    assert "last used  never" in aileron("binding", "inspect", NAME, home=home).stdout
-    aileron("binding", "forget", "api_key/scripted/none", "act", home=home, code=1)
+    assert listed(home) == []
 
 
 def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Console) -> None:
-    assert (
-        "Did you mean scripted?" in aileron("binding", "setup", "scriptd", home=home, code=1).stderr
-    )
-    plain = furnish_plain(home)
-    done = aileron("binding", "setup", plain, home=home, code=1)
-    assert "is not accepted" in done.stderr
+    assert "Did you mean scripted?" in told(home, "setup", "scriptd", code=1)
+    store = ConnectorStore(home)
+    module, manifest = store.read(store.list()[0].identity.hash)
+    other = manifest.replace(b"tests/scripted", b"tests/other")
+    plain = store.install_bytes(module, other).identity.hash
+    assert "is not accepted" in told(home, "setup", plain, code=1)
     asked = {"connector_hash": plain, "identity": "x", "account": "", "secret": KEY}
     absent = unlocked.ask("BindAccount", **asked, passphrase=PHRASE)
     assert (absent.status, absent.error["class"]) == (404, "not_found")
-    assert "An identity has" in setup(home, "--identity", "A/b", code=2).stderr
-    assert "7 bytes" in setup(home, key="1234567", code=2).stderr
-    assert "line break" in setup(home, key="12345678\n90", code=2).stderr
-    twice = setup(home, "--secret-file", "/dev/null", code=2)
-    assert "given twice" in twice.stderr
-    assert aileron_json("binding", "list", home=home)["items"] == []
+    assert "An identity has" in setup(home, "--identity", "A/b", code=2)
+    assert "7 bytes" in setup(home, key="1234567", code=2)
+    assert "line break" in setup(home, key="12345678\n90", code=2)
+    assert "given twice" in setup(home, "--secret-file", "/dev/null", code=2)
+    assert listed(home) == []
 
 
-def furnish_plain(home: Path) -> str:
-    module, manifest = ConnectorStore(home).read(ConnectorStore(home).list()[0].identity.hash)
-    other = manifest.replace(b"tests/scripted", b"tests/other")
-    return ConnectorStore(home).install_bytes(module, other).identity.hash
-
-
-def test_a_connector_that_changed_is_bound_again_after_a_yes(
-    home: Path, unlocked: Console, serve: Serve
-) -> None:
+def test_a_connector_that_changed_is_bound_again_after_a_yes(home: Path, unlocked: Console) -> None:
     """Its new host is said; until then nothing of it uses the account."""
     setup(home)
     unlocked.end()
@@ -167,21 +160,15 @@ def test_a_connector_that_changed_is_bound_again_after_a_yes(
     install(home, "more.example:443")
     unlocked.start()
     unlocked.unlock(PHRASE)
-    said = aileron("binding", "list", home=home).stdout
+    said = told(home, "list")
     assert "cannot be used: the connector can now reach more.example:443" in said
     assert f"`aileron binding rebind {NAME}`" in said
     assert "no account" in aileron("action", "list", home=home).stdout
     assert unlocked.run("see", {}, unlocked.session()["token"]).status == 202
-    assert f"`aileron binding rebind {NAME}`." in status_text(home)
-    done = aileron("binding", "rebind", NAME, "--yes", home=home, env=KNOWN).stdout
-    assert "newly sent to more.example:443" in done
-    (listed,) = aileron_json("binding", "list", home=home)["items"]
-    assert listed["problem"] == ""
+    assert f"`aileron binding rebind {NAME}`." in aileron("status", home=home).stdout
+    assert "newly sent to more.example:443" in told(home, "rebind", NAME, "--yes", env=KNOWN)
+    assert listed(home)[0]["problem"] == ""
     assert "no account" not in aileron("action", "list", home=home).stdout
-
-
-def status_text(home: Path) -> str:
-    return aileron("status", home=home).stdout
 
 
 def test_no_secret_is_anywhere_but_in_the_request(home: Path, unlocked: Console) -> None:
@@ -189,32 +176,25 @@ def test_no_secret_is_anywhere_but_in_the_request(home: Path, unlocked: Console)
     body = {
         "passphrase": PHRASE, "connector_hash": FQN, "identity": "work", "account": "ana", "secret": KEY,
     }  # fmt: skip
+    other = {**body, "identity": "other"}
     answers = [
         unlocked.ask("BindAccount", **each)
         for each in (
-            {**body, "x": 1},
-            {**body, "connector_hash": "nowhere"},
-            {**body, "identity": "A B"},
-            {**body, "secret": KEY + "\n"},
-            {**body, "secret": [KEY]},
-            {**body, "secret": KEY + "\ud800"},
-            {**body, "secret": KEY * 1000},
-            {**body, "session_token": KEY, "user": KEY},
-            {**body, "identity": "other"},
-            {**body, "identity": "other"},
+            *({**body, **wrong} for wrong in ({"x": 1}, {"connector_hash": "nowhere"})),
+            *({**body, "identity": "A B"}, {**body, "secret": KEY + "\n"}),
+            *({**body, "secret": each} for each in ([KEY], KEY + "\ud800", KEY * 1000)),
+            *({**body, "session_token": KEY, "user": KEY}, other, other),
         )
     ]
     answers.append(unlocked.request("POST", "/v1/intents", raw=KEY.encode(), local=True))
     statuses = [each.status for each in answers]
     assert statuses == [400, 404, 400, 400, 400, 400, 400, 200, 200, 409, 400]
-    said = [each.raw for each in answers]
-    said += [unlocked.ask("ReadAccounts").raw]
+    said = [*(each.raw for each in answers), unlocked.ask("ReadAccounts").raw]
     again = {"passphrase": PHRASE, "name": "api_key/scripted/work", "connector_hash": FQN}
     assert unlocked.ask("RebindAccount", **again).status == 200
     said += [json.dumps(unlocked.records()).encode()]
     unlocked.end()
-    said += [path.read_bytes() for path in home.rglob("*") if path.is_file()]
-    said += [unlocked.stderr.read_bytes()]
+    said += [unlocked.stderr.read_bytes(), *(each.read_bytes() for each in files(home))]
     assert all(KEY.encode() not in each and PHRASE.encode() not in each for each in said)
 
 
@@ -230,20 +210,18 @@ def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
         terminal.answer(prompt, PHRASE)
     terminal.answer("Your name for this account", "ana@example.com")
     terminal.answer("Key (not shown):", KEY)
-    said = terminal.text_at_end()
-    assert f"ana@example.com ({NAME}) is bound" in said
+    assert f"ana@example.com ({NAME}) is bound" in terminal.text_at_end()
     assert KEY.encode() not in terminal.raw
     assert PHRASE.encode() not in terminal.raw
 
     assert console.ask("LockVault").status == 204
     terminal = binding_terminal(home, "revoke", NAME)
     terminal.answer("Delete ana@example.com", "n")
-    said = terminal.text_at_end(1)
+    terminal.text_at_end(1)
     terminal = binding_terminal(home, "revoke", NAME)
     terminal.answer("[y/N]", "y")
     terminal.answer("Passphrase of the vault", PHRASE)
-    said = terminal.text_at_end()
-    assert "revoke it there as well" in said
+    assert "revoke it there as well" in terminal.text_at_end()
 
 
 @pytest.mark.real
@@ -268,30 +246,29 @@ def test_the_values_of_a_server_are_typed_unseen_and_again_where_it_asks_for_oth
     for each in ("TOKEN", "PEM"):
         terminal.answer(f"{each} (not shown):", KEY)
     assert f"{name} is bound" in terminal.text_at_end()
+    words = ("binding", "setup", "small", "--secret-fd", "0")
     given = json.dumps({"TOKEN": KEY, "PEM": "canary\nkey"})
-    more = ("--identity", "work", "--secret-fd", "0")
-    aileron("binding", "setup", "small", *more, home=home, stdin=given, env=KNOWN)
+    aileron(*words, "--identity", "work", home=home, stdin=given, env=KNOWN)
     console.end()
     install("TOKEN", "EXTRA")
     console.start()
     console.unlock(PHRASE)
-    listed = aileron("binding", "list", home=home).stdout
-    assert f"{name}  mcp://local/small\n    values │ TOKEN, PEM\n" in listed
-    assert "cannot be used: the server now asks for other values: delete the account" in listed
-    assert f"`aileron binding revoke {name}`" in listed
-    aileron("binding", "revoke", name, "--yes", home=home, env=KNOWN)
-    more = ("--secret-fd", "0")
+    said = told(home, "list")
+    assert f"{name}  mcp://local/small\n    values │ TOKEN, PEM\n" in said
+    assert "cannot be used: the server now asks for other values: delete the account" in said
+    assert f"`aileron binding revoke {name}`" in said
+    told(home, "revoke", name, "--yes", env=KNOWN)
     given = json.dumps({"TOKEN": KEY, "EXTRA": KEY})
-    aileron("binding", "setup", "small", *more, home=home, stdin=given, env=KNOWN)
-    usable = {
-        each["name"]: each["names"]
-        for each in aileron_json("binding", "list", home=home)["items"]
-        if not each["problem"]
-    }
+    aileron(*words, home=home, stdin=given, env=KNOWN)
+    usable = {each["name"]: each["names"] for each in listed(home) if not each["problem"]}
     assert usable == {name: ["TOKEN", "EXTRA"]}
-    files = [each.read_bytes() for each in home.rglob("*") if each.is_file()]
-    said = [terminal.raw, json.dumps(console.records()).encode(), *files]
-    assert not any(b"canary" in each for each in said)
+    kept = [each.read_bytes() for each in files(home)]
+    everything = [terminal.raw, json.dumps(console.records()).encode(), *kept]
+    assert not any(b"canary" in each for each in everything)
+
+
+def files(home: Path) -> list[Path]:
+    return [path for path in home.rglob("*") if path.is_file()]
 
 
 def binding_terminal(home: Path, *words: str) -> Pty:
@@ -308,13 +285,12 @@ def test_nobody_at_a_terminal_is_told_what_to_do(home: Path, serve: Serve) -> No
         return done.stderr
 
     assert "`aileron vault init`" in run("--secret-fd", "0", given=KEY)
-    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE, code=0)
+    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
     aileron("vault", "lock", home=home)
     assert "`aileron vault unlock`" in run("--secret-fd", "0", given=KEY)
     console.unlock(PHRASE)
     assert "--passphrase-fd or --passphrase-file" in run("--secret-fd", "0", given=KEY)
-    typed = {**os.environ, **KNOWN}
-    assert "--secret-fd or --secret-file" in run(env=typed)
+    assert "--secret-fd or --secret-file" in run(env={**os.environ, **KNOWN})
 
 
 def test_a_shell_completes_connectors_and_accounts(home: Path, unlocked: Console) -> None:
@@ -330,3 +306,118 @@ def test_a_shell_completes_connectors_and_accounts(home: Path, unlocked: Console
     assert bash_words(home, "aileron binding revoke api") == ["api_key/b/c", NAME]
     (home / "vault.json").write_text("[")
     assert bash_words(home, "aileron binding revoke api") == []
+
+
+def test_a_servers_secret_goes_into_the_vault_at_a_word_and_nowhere_else(
+    home: Path, unlocked: Console
+) -> None:
+    """`aileron server add --from`: out of an agent's settings, which stay as they are."""
+    unlocked.end()
+    shutil.rmtree(home / "store")
+    run = ("npx", "-y", "pkg")
+    install_server(home, table(home.parent, run=run, secrets=("API_KEY",), hosts=(HOST,)))
+    unlocked.start()
+    assert unlocked.unlock(PHRASE).status == 200
+    entries = {
+        "small": {"command": run[0], "args": run[1:], "env": {"API_KEY": KEY}},
+        "sse": {"type": "sse", "url": "https://mcp.example"},
+    }
+    file = home.parent / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": entries}))
+    before = file.read_bytes()
+    words = ("server", "add", "--from", str(file))
+    refused = aileron(*words, "--json", home=home, env=KNOWN, code=2)
+    assert "Give --yes" in refused.stdout
+    assert listed(home) == []
+
+    said = aileron(*words, "--yes", home=home, env=KNOWN, code=1).stdout
+    assert f"✗ sse ({file}) was not added: it is reached by SSE" in said
+    assert "in the vault, for small alone" in said
+    (bound,) = listed(home)
+    assert (bound["name"], bound["problem"]) == ("environment/small/default", "")
+    assert file.read_bytes() == before
+    again = aileron(*words, "small", "--yes", home=home, env=KNOWN).stdout
+    assert "has an account already" in again
+    unlocked.end()
+    assert not [each for each in files(home) if KEY.encode() in each.read_bytes()]
+    assert KEY not in said + again
+
+
+# Keys of models' providers: `aileron gateway key`
+
+MODEL_KEY = "sk-canary-51ab90"
+
+
+def model_keys(home: Path) -> list[dict[str, str]]:
+    return aileron_json("gateway", "key", "list", home=home)["items"]
+
+
+def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
+    home: Path, unlocked: Console
+) -> None:
+    """Each step says what it is about and is on record; the key is in no output, answer or file."""
+    words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
+    refused = aileron(*words, home=home, stdin=MODEL_KEY, code=2)
+    assert "passphrase" in refused.stderr
+    wrong = {"AILERON_VAULT_PASSPHRASE": "another passphrase"}
+    refused = aileron(*words, home=home, stdin=MODEL_KEY, code=77, env=wrong)
+    assert "not the vault's passphrase" in refused.stderr
+    assert model_keys(home) == []
+    body = {"provider": "openai", "base_url": "https://api.openai.com", "secret": MODEL_KEY}
+    assert unlocked.ask("SetModelKey", **body).status == 400
+    body |= {"passphrase": PHRASE, "base_url": "https://other.example"}
+    assert unlocked.ask("SetModelKey", **body).status == 409
+
+    said = aileron(*words, home=home, stdin=MODEL_KEY, env=KNOWN).stdout
+    assert "sent to  https://api.openai.com, over TLS, and to no other address" in said
+    assert "✓ The key for openai is in the vault." in said
+    (key,) = model_keys(home)
+    assert (key["provider"], key["problem"]) == ("openai", "")
+    said = aileron("gateway", "key", "list", home=home).stdout
+    assert "✓ openai  sent to https://api.openai.com" in said
+
+    opened = unlocked.session(key_providers=["openai", "gemini"])
+    assert opened["key_providers"] == ["openai"]
+    assert opened["placeholder"].endswith("-aileron-placeholder")
+    assert "placeholder" not in unlocked.session()
+    asked = {"agent": "codex", "cwd": "/", "key_providers": ["nobody"]}
+    assert unlocked.post("/v1/sessions", asked, local=True).status == 400
+
+    aileron("gateway", "key", "remove", "openai", "--yes", home=home)
+    assert model_keys(home) == []
+    assert "placeholder" not in unlocked.session(key_providers=["openai"])
+    events = [record["event"] for record in unlocked.records()]
+    assert (events.count("gateway.key_set"), events.count("gateway.key_removed")) == (1, 1)
+    unlocked.end()
+    assert not [each for each in files(home) if MODEL_KEY.encode() in each.read_bytes()]
+
+
+def test_a_key_that_config_sends_elsewhere_later_is_named_and_not_used(
+    home: Path, unlocked: Console
+) -> None:
+    """It is for one address; without a console the files say so too."""
+    words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
+    aileron(*words, home=home, stdin=MODEL_KEY, env=KNOWN)
+    unlocked.end()
+    (home / "config.toml").write_text('[gateway]\nopenai = "https://models.example"\n')
+    shown = aileron("gateway", "key", "list", home=home).stdout
+    assert "not used: requests to openai go to https://models.example now" in shown
+    (home / "config.toml").write_text('[gateway]\nopenai = "http://models.example"\n')
+    unlocked.start()
+    unlocked.unlock(PHRASE)
+    assert "placeholder" not in unlocked.session(key_providers=["openai"])
+    refused = aileron("gateway", "key", "set", "openai", home=home, code=None)
+    assert "http://models.example is not https" in refused.stderr
+    assert "over TLS" not in refused.stdout
+
+
+@pytest.mark.real
+def test_the_key_is_typed_unseen(home: Path, unlocked: Console) -> None:
+    terminal = Pty([*CLI, "gateway", "key", "set", "anthropic", "--home", str(home)])
+    with closing(terminal):
+        terminal.answer("Passphrase of the vault", PHRASE)
+        terminal.answer("Key (not shown)", MODEL_KEY)
+        terminal.shows("is in the vault")
+        assert MODEL_KEY.encode() not in terminal.raw
+        assert PHRASE.encode() not in terminal.raw
+    assert [each["provider"] for each in model_keys(home)] == ["anthropic"]

@@ -397,9 +397,10 @@ def test_opening_hands_a_graphical_browser_the_consoles_own_page_and_nothing_els
     assert seen.read_text().splitlines() == ["xdg-open", "1", url]
     told = aileron(*opened, home=home, env=graphical).stdout
     assert "press f9 on the call in the console" in told
-    page = httpx.get(answer["review_url"]).text
-    assert 'data-key="f9"' in page
-    assert "LINK_KEY" not in page
+    page = httpx.get(answer["review_url"])
+    assert 'data-key="f9"' in page.text
+    assert "LINK_KEY" not in page.text
+    assert page.headers["referrer-policy"] == "no-referrer"
 
 
 def test_colour_is_only_for_a_terminal_and_can_be_switched_off(home: Path) -> None:

@@ -3,8 +3,8 @@
 import contextlib
 import http.client
 import signal
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -47,21 +47,39 @@ NOTES = {
 
 
 @contextlib.contextmanager
-def until_it_dies() -> Any:
+def until_it_dies() -> Iterator[None]:
     """Requests to a console that dies meanwhile end however they end."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         yield
 
 
-def ask_send(console: Attended, token: str, **more: Any) -> Answer | None:
+def ask_send(console: Attended, token: str) -> str | None:
+    """Return the approval's id, if the console lived to say it."""
     with until_it_dies():
-        return console.run("send-draft", {"draft_id": DRAFT}, token, **more)
+        return console.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
     return None
 
 
+def result_at(console: Attended, token: str, approval: str, wait: int = 20) -> Answer:
+    return console.get(f"/v1/action-approvals/{approval}/result?wait={wait}", token=token)
+
+
 def dies(console: Attended) -> None:
+    """It is killed at its failpoint; what it left holds together."""
     assert console.process.wait(60) == -signal.SIGKILL, "the failpoint was never passed"
+    ends(console)
+
+
+def dies_at_its_start(console: Attended, failpoint: str) -> None:
+    with pytest.raises(AssertionError, match="did not start"):
+        console.start("--failpoint", failpoint)
+    dies(console)
+    console.start()
+
+
+def ends(console: Attended) -> None:
     console.end()
+    audit_holds(console)
 
 
 def audit_holds(console: Attended) -> None:
@@ -74,34 +92,30 @@ def run_events(console: Attended, run: str) -> list[str]:
 
 
 def waits_and_can_be_approved(
-    console: Attended, mailbox: Mailbox, token: str, approval_id: str, note: str
+    console: Attended, mailbox: Mailbox, token: str, approval: str, note: str
 ) -> None:
     """The next life shows it again, sends nothing by itself, and a new yes sends it once."""
-    console.until(lambda: console.views.get(approval_id, {}).get("preview") == "ready")
-    view = console.views[approval_id]
+    console.until(lambda: console.views.get(approval, {}).get("preview") == "ready")
+    view = console.views[approval]
     assert view["state"] == "pending"
     assert note in view["note"] if note else view["note"] == ""
-    result = console.get(f"/v1/action-approvals/{approval_id}/result", token=token)
-    assert result.json["status"] == "pending_approval"
-    again = ask_send(console, token)
-    assert again is not None
-    assert again.json["approval_id"] == approval_id, "asking again attaches to it"
+    assert result_at(console, token, approval, 0).json["status"] == "pending_approval"
+    assert ask_send(console, token) == approval, "asking again attaches to it"
     assert mailbox.state()["sent"] == []
-    console.approve(approval_id)
-    done = console.get(f"/v1/action-approvals/{approval_id}/result?wait=20", token=token)
-    assert done.json["status"] == "completed"
-    assert len(done.json["digest_words"]) == 3
+    console.approve(approval)
+    done = result_at(console, token, approval).json
+    assert (done["status"], len(done["digest_words"])) == ("completed", 3)
     assert len(mailbox.state()["sent"]) == 1
 
 
 def is_over(
-    console: Attended, mailbox: Mailbox, token: str, approval_id: str, state: str, sent: int
+    console: Attended, mailbox: Mailbox, token: str, approval: str, state: str, sent: int
 ) -> Answer:
     """The next life tells how it ended; no yes starts it again."""
-    console.state(approval_id, state)
-    result = console.get(f"/v1/action-approvals/{approval_id}/result", token=token)
+    console.state(approval, state)
+    result = result_at(console, token, approval, 0)
     assert result.json["status"] == state
-    console.tell(approve=approval_id, digest=console.views[approval_id]["digest"] or "00")
+    console.tell(approve=approval, digest=console.views[approval]["digest"] or "00")
     console.until(lambda: bool(console.refusals))
     assert state in console.refusals[0]["message"]
     assert len(mailbox.state()["sent"]) == sent
@@ -115,41 +129,37 @@ def test_a_gated_run_survives_a_kill_at_every_step(
     """What waited waits again, what had begun is unknown, what was done is told; never two sends."""
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
-    answer = ask_send(attended, token)
-    if answer is not None:
-        approval = answer.json["approval_id"]
-        if attended.approve(approval):
-            with until_it_dies():
-                attended.get(f"/v1/action-approvals/{approval}/result?wait=20", token=token)
+    approval = ask_send(attended, token)
+    if approval is not None and attended.approve(approval):
+        with until_it_dies():
+            result_at(attended, token, approval)
     dies(attended)
 
     state = GATED[failpoint]
-    assert [row[0] for row in attended.rows()] == ([] if state is None else [state])
+    assert attended.rows() == ([] if state is None else [(state,)])
     sent = len(mailbox.state()["sent"])
     assert sent == (failpoint == "before run.completed" or state == "completed")
-    audit_holds(attended)
 
     attended.start()
     if state is None:
         again = ask_send(attended, token)
         assert again is not None
-        waits_and_can_be_approved(attended, mailbox, token, again.json["approval_id"], "")
+        waits_and_can_be_approved(attended, mailbox, token, again, "")
     else:
-        ((run, approval_id),) = attended.rows("run_id, approval_id")
+        ((run, approval),) = attended.rows("run_id, approval_id")
         if sent:
             assert "run.started" in run_events(attended, run)
         if state in NOTES:
-            waits_and_can_be_approved(attended, mailbox, token, approval_id, NOTES[state])
+            waits_and_can_be_approved(attended, mailbox, token, approval, NOTES[state])
         elif state == "executing":
-            over = is_over(attended, mailbox, token, approval_id, "unknown", sent)
+            over = is_over(attended, mailbox, token, approval, "unknown", sent)
             assert over.json["failure"]["class"] == "outcome_unknown"
             assert over.json["failure"]["audit_id"] == run
             assert run_events(attended, run).count("run.started") == 1
         else:
-            over = is_over(attended, mailbox, token, approval_id, "completed", 1)
+            over = is_over(attended, mailbox, token, approval, "completed", 1)
             assert over.json["output"]["id"] == mailbox.state()["sent"][0]["id"]
-    attended.end()
-    audit_holds(attended)
+    ends(attended)
 
 
 def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
@@ -158,9 +168,9 @@ def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
     """The service has it and has not answered: nobody sends it again."""
     token = attended.session()["token"]
     mailbox.control(hang="send")
-    answer = ask_send(attended, token)
-    assert answer is not None
-    attended.approve(answer.json["approval_id"])
+    approval = ask_send(attended, token)
+    assert approval is not None
+    attended.approve(approval)
 
     def posts() -> int:
         return sum(request["method"] == "POST" for request in mailbox.state()["requests"])
@@ -170,16 +180,15 @@ def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
     assert attended.rows() == [("executing",)]
     mailbox.control(reset=True)
     attended.start()
-    is_over(attended, mailbox, token, answer.json["approval_id"], "unknown", 0)
+    is_over(attended, mailbox, token, approval, "unknown", 0)
     assert posts() == 1
     (unknown,) = aileron_json("status", home=attended.home)["unknown"]
     assert unknown["run_id"] == attended.rows("run_id")[0][0]
-    assert (unknown["approval_id"], unknown["action"]) == (answer.json["approval_id"], "send-draft")
+    assert (unknown["approval_id"], unknown["action"]) == (approval, "send-draft")
     told = aileron("status", home=attended.home).stdout
     assert "1 call ended with an unknown outcome. Check it in the console:" in told
-    assert f"{unknown['approval_id']}  send-draft, requested by test, ended at " in told
-    attended.end()
-    audit_holds(attended)
+    assert f"{approval}  send-draft, requested by test, ended at " in told
+    ends(attended)
 
 
 UNGATED = {
@@ -201,136 +210,270 @@ def test_an_ungated_run_survives_a_kill_at_every_step(
         attended.run("get-draft", {"id": DRAFT}, token, idempotency_key="k")
     dies(attended)
     state = UNGATED[failpoint]
-    assert [row[0] for row in attended.rows()] == ([] if state is None else [state])
+    assert attended.rows() == ([] if state is None else [(state,)])
     requests = len(mailbox.state()["requests"])
     assert requests == ("completed" in failpoint)
-    audit_holds(attended)
     attended.start()
     again = attended.run("get-draft", {"id": DRAFT}, token, idempotency_key="k")
     if state == "executing":
+        ((run,),) = attended.rows("run_id")
         assert again.status == 500
-        assert again.error["class"] == "outcome_unknown"
-        assert again.error["audit_id"] == attended.rows("run_id")[0][0]
+        assert (again.error["class"], again.error["audit_id"]) == ("outcome_unknown", run)
         assert len(mailbox.state()["requests"]) == requests
         # Nobody was asked, so it is named by its run.
-        ((run,),) = attended.rows("run_id")
         (unknown,) = aileron_json("status", home=attended.home)["unknown"]
         assert (unknown["run_id"], unknown["approval_id"]) == (run, None)
-        assert (
-            f"{run}  get-draft, requested by test" in aileron("status", home=attended.home).stdout
-        )
+        told = aileron("status", home=attended.home).stdout
+        assert f"{run}  get-draft, requested by test" in told
     else:
         assert again.status == 200
         assert again.json["output"]["id"] == DRAFT
         assert len(mailbox.state()["requests"]) == 1
-    attended.end()
-    audit_holds(attended)
+    ends(attended)
 
 
-def denied_by_person(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
-    console.ready(approval)
-    console.tell(deny=approval, reason="not today")
+def cause(event: str, console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+    """Have happen what is recorded as *event*."""
+    if event == "run.asked_again":
+        ask_send(console, token)
+    elif event == "approval.withdrawn":
+        console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
+    elif event == "approval.denied":
+        console.ready(approval)
+        console.tell(deny=approval, reason="not today")
+    else:
+        console.ready(approval)
+        if event == "recheck.differed":
+            mailbox.control(change={"id": DRAFT, "bcc": "eve@example.com"})
+        elif event == "recheck.conflict":
+            (console.home / "actions" / "send-draft.md").unlink()
+        else:
+            mailbox.control(fail={"op": "send", "status": 400})
+        console.approve(approval)
 
 
-def withdrawn(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
-    console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
-
-
-def drifted_draft(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
-    console.ready(approval)
-    mailbox.control(change={"id": DRAFT, "bcc": "eve@example.com"})
-    console.approve(approval)
-
-
-def conflicting(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
-    console.ready(approval)
-    (console.home / "actions" / "send-draft.md").unlink()
-    console.approve(approval)
-
-
-def failing(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
-    mailbox.control(fail={"op": "send", "status": 400})
-    console.approve(approval)
-
-
-def asked_again(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
-    ask_send(console, token)
-
-
-Trouble = Callable[[Attended, Mailbox, str, str], None]
-ENDS: list[tuple[str, Trouble, str, str]] = [
-    ("after approval.denied", denied_by_person, "denied", "denied"),
-    ("after approval.withdrawn", withdrawn, "withdrawn", "withdrawn"),
-    ("before recheck.differed", drifted_draft, "checking", "pending"),
-    ("after recheck.conflict", conflicting, "failed", "failed"),
-    ("before run.failed", failing, "executing", "unknown"),
-    ("before approval.denied", denied_by_person, "pending", "pending"),
-    ("before approval.withdrawn", withdrawn, "pending", "pending"),
-    ("after recheck.differed", drifted_draft, "pending", "pending"),
-    ("before recheck.conflict", conflicting, "checking", "pending"),
-    ("after run.failed", failing, "failed", "failed"),
-    ("before run.asked_again", asked_again, "pending", "pending"),
-    ("after run.asked_again", asked_again, "pending", "pending"),
+ENDS = [
+    ("after approval.denied", "denied", "denied"),
+    ("after approval.withdrawn", "withdrawn", "withdrawn"),
+    ("before recheck.differed", "checking", "pending"),
+    ("after recheck.conflict", "failed", "failed"),
+    ("before run.failed", "executing", "unknown"),
+    ("before approval.denied", "pending", "pending"),
+    ("before approval.withdrawn", "pending", "pending"),
+    ("after recheck.differed", "pending", "pending"),
+    ("before recheck.conflict", "checking", "pending"),
+    ("after run.failed", "failed", "failed"),
+    ("before run.asked_again", "pending", "pending"),
+    ("after run.asked_again", "pending", "pending"),
 ]
 
 
-@pytest.mark.parametrize(("failpoint", "trouble", "found", "then"), variants(ENDS, 5))
+@pytest.mark.parametrize(("failpoint", "found", "then"), variants(ENDS, 5))
 def test_every_other_end_survives_a_kill_before_and_after_it(
-    attend: Attend, mailbox: Mailbox, failpoint: str, trouble: Trouble, found: str, then: str
+    attend: Attend, mailbox: Mailbox, failpoint: str, found: str, then: str
 ) -> None:
     """The state on disk is that of the last record; the next life goes on from there and sends nothing."""
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
-    answer = ask_send(attended, token)
-    assert answer is not None
-    approval: str = answer.json["approval_id"]
+    approval = ask_send(attended, token)
+    assert approval is not None
     with until_it_dies():
-        trouble(attended, mailbox, approval, token)
+        cause(failpoint.partition(" ")[2], attended, mailbox, approval, token)
     dies(attended)
     assert attended.rows() == [(found,)]
-    audit_holds(attended)
     attended.start()
     attended.state(approval, then)
-    result = attended.get(f"/v1/action-approvals/{approval}/result", token=token).json
+    result = result_at(attended, token, approval, 0).json
     assert result["status"] == ("pending_approval" if then == "pending" else then)
     if then == "denied":
         assert result["reason"] == "not today"
     assert mailbox.state()["sent"] == []
-    attended.end()
-    audit_holds(attended)
+    ends(attended)
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "then"),
+    ("first", "second"),
     variants(
         [
-            ("after recheck.held", "before run.recovered", "pending"),
-            ("after run.started", "after run.unknown", "unknown"),
-            ("after recheck.held", "after run.recovered", "pending"),
-            ("after run.started", "before run.unknown", "unknown"),
+            ("after recheck.held", "before run.recovered"),
+            ("after run.started", "after run.unknown"),
+            ("after recheck.held", "after run.recovered"),
+            ("after run.started", "before run.unknown"),
         ],
         2,
     ),
 )
 def test_a_kill_during_the_recovery_changes_nothing(
-    attend: Attend, mailbox: Mailbox, first: str, second: str, then: str
+    attend: Attend, mailbox: Mailbox, first: str, second: str
 ) -> None:
     attended = attend(failpoint=first)
     token = attended.session()["token"]
-    answer = ask_send(attended, token)
-    assert answer is not None
-    approval: str = answer.json["approval_id"]
+    approval = ask_send(attended, token)
+    assert approval is not None
     attended.approve(approval)
     dies(attended)
-    with pytest.raises(AssertionError, match="did not start"):
-        attended.start("--failpoint", second)
-    assert attended.process.wait(60) == -signal.SIGKILL
-    audit_holds(attended)
-    attended.end()
-    attended.start()
-    if then == "unknown":
+    dies_at_its_start(attended, second)
+    if first == "after run.started":
         is_over(attended, mailbox, token, approval, "unknown", 0)
     else:
         waits_and_can_be_approved(attended, mailbox, token, approval, NOTES["approved"])
-    attended.end()
+    ends(attended)
+
+
+# A run that halts half-way: no step twice, none without a yes
+
+
+HALTED = {
+    "before run.halted": "executing",
+    "after approval.approved#2": "checking",
+    "before run.started#2": "approved",
+    "after run.started#2": "executing",
+    "after approval.denied": "denied",
+    "after run.halted": "pending",
+    "before approval.approved#2": "pending",
+    "before recheck.held#2": "checking",
+    "after recheck.held#2": "approved",
+    "before run.completed": "executing",
+    "after run.completed": "completed",
+    "before run.delivered": "completed",
+    "before approval.denied": "pending",
+}
+"""Failpoint -> the state in which the database has to be found after it."""
+ASKED = {"find": "done", "send": "asked"}
+
+
+@pytest.fixture
+def chain(home: Path) -> None:
+    """An action of two steps, after the first of which a person is asked again."""
+    text = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
+    head, _, rest = text.partition("[[execute]]")
+    block, _, tail = rest.partition("[approval]")
+    connector = next(line for line in block.splitlines() if line.startswith("connector"))
+    steps = (
+        f'[[execute]]\nid = "find"\n{connector}\nop = "list_drafts"\nidempotent = true\n'
+        "inputs = { max_results = 1 }\n\n"
+        f'[[execute]]\nid = "send"\n{connector}\nop = "send_draft"\nidempotent = false\n'
+        'inputs = { draft_id = "${find.drafts.0.id}" }\n\n'
+    )
+    head = head.replace('name = "send-draft"', 'name = "chain"', 1)
+    head = head.replace('["send_draft"]', '["list_drafts", "send_draft"]')
+    (home / "actions" / "chain.md").write_text(f"{head}{steps}[approval]{tail}", encoding="utf-8")
+
+
+def ask_for_chain(console: Attended, token: str) -> str:
+    """Ask, and have the first step approved."""
+    approval: str = console.run("chain", {"draft_id": DRAFT}, token).json["approval_id"]
+    console.approve(approval)
+    return approval
+
+
+def is_asked_again(console: Attended, approval: str) -> bool:
+    """Wait for the second question; False if the process ended first."""
+
+    def asked() -> bool:
+        view = console.views.get(approval, {})
+        return view.get("state") == "pending" and view["steps"] == ASKED and bool(view["digest"])
+
+    return console.until(asked)
+
+
+def found_draft(mailbox: Mailbox) -> int:
+    return sum(each["path"].endswith("/drafts") for each in mailbox.state()["requests"])
+
+
+def goes_on(console: Attended, mailbox: Mailbox, token: str, approval: str) -> None:
+    """The next life asks the second question again; a yes sends once and finds nothing anew."""
+    assert is_asked_again(console, approval)
+    assert "Nothing ran;" not in console.views[approval]["note"]
+    waiting = result_at(console, token, approval, 0).json
+    assert (waiting["status"], waiting["completed_steps"]) == ("pending_approval", ["find"])
+    assert "steps" not in waiting
+    assert mailbox.state()["sent"] == []
+    console.approve(approval)
+    done = result_at(console, token, approval).json
+    assert done["status"] == "completed"
+    assert list(done["steps"]) == ["find", "send"]
+    assert len(mailbox.state()["sent"]) == 1
+    assert found_draft(mailbox) == 1
+
+
+@pytest.mark.usefixtures("chain")
+@pytest.mark.parametrize("failpoint", variants(HALTED, 5))
+def test_a_halted_run_survives_a_kill_at_every_step(
+    attend: Attend, mailbox: Mailbox, failpoint: str
+) -> None:
+    """The first step's yes is used up; the second question waits, is unknown or over, never undone."""
+    console = attend(failpoint=failpoint)
+    token = console.session()["token"]
+    approval = ask_for_chain(console, token)
+    if is_asked_again(console, approval):
+        if "denied" in failpoint:
+            console.tell(deny=approval, reason="not this one")
+        else:
+            console.approve(approval)
+        with until_it_dies():
+            result_at(console, token, approval)
+    dies(console)
+
+    state = HALTED[failpoint]
+    ((run, stored, progress),) = console.rows("run_id, state, progress")
+    assert stored == state
+    sent = len(mailbox.state()["sent"])
+    assert sent == (failpoint == "before run.completed" or state == "completed")
+    assert (progress is None) == (failpoint == "before run.halted" or state == "completed")
+
+    console.start()
+    if state in ("pending", "checking", "approved"):
+        goes_on(console, mailbox, token, approval)
+        assert run_events(console, run).count("run.completed") == 1
+    elif state == "executing":
+        console.state(approval, "unknown")
+        over = result_at(console, token, approval, 0).json
+        assert over["status"] == "unknown"
+        done = over["failure"]["details"].get("completed_steps")
+        assert done == (None if failpoint == "before run.halted" else ["find"])
+        assert "output" not in over
+    else:
+        over = result_at(console, token, approval, 0).json
+        assert over["status"] == state
+        assert state == "completed" or over["completed_steps"] == ["find"]
+    assert len(mailbox.state()["sent"]) == max(sent, state in ("pending", "checking", "approved"))
+    assert found_draft(mailbox) == 1
+    ends(console)
+
+
+@pytest.mark.usefixtures("chain")
+@pytest.mark.parametrize("second", variants(["before run.recovered", "after run.recovered"]))
+def test_a_kill_while_a_halted_run_is_taken_up_changes_nothing(
+    attend: Attend, mailbox: Mailbox, second: str
+) -> None:
+    console = attend(failpoint="after recheck.held#2")
+    token = console.session()["token"]
+    approval = ask_for_chain(console, token)
+    assert is_asked_again(console, approval)
+    console.approve(approval)
+    dies(console)
+    dies_at_its_start(console, second)
+    goes_on(console, mailbox, token, approval)
+    ends(console)
+
+
+@pytest.mark.usefixtures("chain")
+def test_a_kill_while_the_second_question_is_out_asks_it_again_and_voids_the_old_one(
+    attended: Attended, mailbox: Mailbox
+) -> None:
+    """A yes to the earlier life's digest is none: it has a nonce of that life."""
+    token = attended.session()["token"]
+    approval = ask_for_chain(attended, token)
+    assert is_asked_again(attended, approval)
+    digest = attended.views[approval]["digest"]
+    attended.end(signal.SIGKILL)
     audit_holds(attended)
+    attended.start()
+    assert is_asked_again(attended, approval)
+    assert attended.views[approval]["digest"] != digest
+    attended.tell(approve=approval, digest=digest)
+    attended.until(lambda: bool(attended.refusals))
+    assert "changed while you answered" in attended.refusals[0]["message"]
+    goes_on(attended, mailbox, token, approval)
+    ends(attended)

@@ -1,15 +1,19 @@
-"""Requests as they come over a socket: what is not of the form is refused, in the one error body."""
+"""Requests as they come over a socket: what is not of the form is refused, in the one error body; nobody locks others out."""
 
 import contextlib
 import json
+import resource
 import socket
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from aileron_mcp.open_sessions import MAX_SESSIONS_PER_AGENT
+from examples.mailbox.server import Mailbox
 from tests.support.core_harness import change_rows
-from tests.support.server_harness import DRAFT, Console, Serve
+from tests.support.server_harness import Console, Serve
 
 MIB = 1024 * 1024
 RUN = "/v1/actions/list-drafts/run"
@@ -45,8 +49,7 @@ def test_any_other_host_is_refused(shared: Console, token: str, host: str) -> No
     name = host.format(port=shared.port)
     for path in ("/v1/health", "/v1/actions", "/review/x", "/nowhere", "/mcp"):
         answer = shared.get(path, token=token, headers={"Host": name})
-        assert answer.status == 403
-        assert answer.error["class"] == "forbidden"
+        assert (answer.status, answer.error["class"]) == (403, "forbidden")
 
 
 def test_two_hosts_or_none_are_refused(shared: Console) -> None:
@@ -70,30 +73,21 @@ def test_a_web_page_is_refused(shared: Console, token: str, origin: str, local: 
     assert not [name for name in (*answer.headers, *preflight.headers) if "access-control" in name]
 
 
-@pytest.mark.parametrize(
-    "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
-)
+@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", ""])
 def test_only_json_is_read(shared: Console, token: str, media: str) -> None:
     """What a form can send without asking is no request."""
-    answer = shared.request(
-        "POST", RUN, raw=b'{"args": {}}', token=token, headers={"Content-Type": media}
-    )
-    assert answer.status == 400
-    assert answer.error["class"] == "invalid_request"
+    headers = {"Content-Type": media}
+    answer = shared.request("POST", RUN, raw=b'{"args": {}}', token=token, headers=headers)
+    assert (answer.status, answer.error["class"]) == (400, "invalid_request")
     assert "application/json" in answer.error["message"]
 
 
 def test_a_body_over_one_mebibyte_is_refused(shared: Console, token: str) -> None:
-    """By its stated length before it is read; one of exactly that size is read."""
+    """By its stated length, before it is sent; one of exactly that size is read."""
     fits = b'{"args": {}}'.ljust(MIB)
     assert shared.request("POST", RUN, raw=fits, token=token).status == 200
     answer = shared.request("POST", RUN, raw=fits + b" ", token=token)
-    assert answer.status == 413
-    assert answer.error["class"] == "payload_too_large"
-
-
-def test_a_stated_length_is_refused_before_the_body_is_sent(shared: Console, token: str) -> None:
-    """Nobody has to send two gigabytes to be told."""
+    assert (answer.status, answer.error["class"]) == (413, "payload_too_large")
     head = (
         f"POST {RUN} HTTP/1.1\r\nHost: 127.0.0.1:{shared.port}\r\nAuthorization: Bearer {token}\r\n"
         "Content-Type: application/json\r\nContent-Length: 2000000000\r\nConnection: close\r\n\r\n"
@@ -177,32 +171,16 @@ def test_actions_are_listed_as_agreed(shared: Console, token: str) -> None:
     assert shared.get("/v1/actions/nope", token=token).error["class"] == "not_found"
 
 
-def test_the_page_of_an_approval_is_one_page_for_every_id(shared: Console, token: str) -> None:
-    pending = shared.run("send-draft", {"draft_id": DRAFT}, token).json
-    known = shared.get(pending["review_url"].removeprefix(shared.url))
-    unknown = shared.get(f"/review/{APPROVAL}")
-    assert known.raw == unknown.raw
-    assert known.headers == unknown.headers
-    assert known.headers["cache-control"] == "no-store"
-    assert known.headers["referrer-policy"] == "no-referrer"
-    assert "default-src 'none'" in known.headers["content-security-policy"]
-    assert b"<form" not in known.raw
-    assert pending["approval_id"].encode() not in known.raw
-    shared.post(f"/v1/action-approvals/{pending['approval_id']}/withdraw", token=token)
-
-
 def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Serve) -> None:
     """Without a word on what it was, on the wire or on stderr; the log has its kind."""
     console = serve(accept=False)
     token = console.session()["token"]
-    folder = console.home / "actions"
-    for file in folder.iterdir():
+    for file in (console.home / "actions").iterdir():
         file.unlink()
     # The console's own tables, taken away under it: what no handler expects.
     change_rows(console.home, "ALTER TABLE runs RENAME TO gone")
     answer = console.get(f"/v1/action-approvals/{APPROVAL}/result", token=token)
-    assert answer.status == 500
-    assert answer.error["class"] == "internal_error"
+    assert (answer.status, answer.error["class"]) == (500, "internal_error")
     assert "runs" not in answer.error["message"]
     assert "OperationalError" in (console.home / "log" / "aileron.log").read_text()
 
@@ -231,3 +209,75 @@ def test_only_the_process_that_opened_a_session_carries_its_built_in_tools(share
     assert said.split() == ["403", "403", "403"]
     without = shared.session(launched=True)["session_id"]
     assert shared.post(f"/v1/sessions/{without}/tools", body, local=True).status == 404
+
+
+# Others are heard all the same
+
+
+def began(console: Console, stack: contextlib.ExitStack, head: str) -> socket.socket:
+    """Return a connection, open until the end of *stack*, over which *head* was sent."""
+    made = stack.enter_context(socket.create_connection(("127.0.0.1", console.port), timeout=30))
+    made.sendall(head.encode())
+    return made
+
+
+def test_silent_connections_keep_nobody_from_being_heard(serve: Serve, mailbox: Mailbox) -> None:
+    """Whoever reaches the port without a token can neither lock agents nor person out."""
+    files = 256  # macOS gives a program as few
+    limits = (resource.RLIMIT_NOFILE, (files, files))
+    console = serve(mailbox, preexec_fn=lambda: resource.setrlimit(*limits))
+    token = console.session()["token"]
+    with contextlib.ExitStack() as stack:
+        for _ in range(2 * files):
+            began(console, stack, "GET /v1/hea")
+        assert console.get("/v1/health").status == 200
+        assert console.run("list-drafts", {}, token).status == 200
+        assert console.session()["token"]
+    assert "a tick failed" not in (console.home / "log" / "aileron.log").read_text()
+
+
+def test_the_open_streams_of_one_session_lock_no_other_out(serve: Serve, mailbox: Mailbox) -> None:
+    """Beyond 128 requests at once a session is told to wait, and others are served."""
+    console = serve(mailbox)
+    greedy, other = console.session(), console.session()
+    head = (
+        f"GET /v1/sessions/{greedy['session_id']}/hold HTTP/1.1\r\n"
+        f"Host: 127.0.0.1:{console.port}\r\nAuthorization: Bearer {greedy['token']}\r\n\r\n"
+    )
+    with contextlib.ExitStack() as stack:
+        statuses = [began(console, stack, head).recv(12) for _ in range(200)]
+        assert statuses == [b"HTTP/1.1 200"] * 128 + [b"HTTP/1.1 429"] * 72
+        assert console.run("list-drafts", {}, other["token"]).status == 200
+
+
+def test_one_agent_cannot_use_up_the_mcp_sessions_of_all(shared: Console) -> None:
+    """The session of its own that it used longest ago makes way, no other agent's does."""
+
+    def say(token: str, method: str, session: str = "", **params: Any) -> tuple[int, str]:
+        """Return the status and the MCP session's id."""
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        headers = {"Accept": "application/json, text/event-stream"}
+        headers |= {"Mcp-Session-Id": session} if session else {}
+        with contextlib.closing(shared.connection()) as connection:
+            headers |= {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            connection.request("POST", "/mcp", json.dumps(message), headers)
+            response = connection.getresponse()
+            return response.status, response.getheader("mcp-session-id", "")
+
+    def opened(token: str) -> str:
+        info = {"name": "x", "version": "1"}
+        told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+        status, session = say(token, "initialize", **told)
+        assert status == 200
+        return session
+
+    greedy, other = shared.session()["token"], shared.session()["token"]
+    theirs = opened(other)
+    first, second = opened(greedy), opened(greedy)
+    for _ in range(MAX_SESSIONS_PER_AGENT - 2):
+        opened(greedy)
+    assert say(greedy, "ping", first)[0] == 200
+    newest = opened(greedy)
+    assert any(say(greedy, "ping", second)[0] == 404 for _ in range(100))
+    assert say(greedy, "ping", first)[0] == say(greedy, "ping", newest)[0] == 200
+    assert say(other, "ping", theirs)[0] == 200
