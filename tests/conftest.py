@@ -36,10 +36,8 @@ _REAL = (
     *(
         f"tests/process/test_{name}.py"
         for name in (
-            "accepting", "attach", "canaries", "chaos", "console_pane", "console_plain", "console_start", "console_stderr",
-            "crash", "demo", "first_account", "first_connector", "hostile_console",
-            "memory", "oauth", "pager", "pairing", "readme", "relay_restart",
-            "terminal_background",
+            "accepting", "attach", "canaries", "chaos", "console_pane", "console_plain", "console_start",
+            "crash", "demo", "hostile_console", "memory", "newcomers", "oauth", "relay_restart",
         )
     ),
 )  # fmt: skip
@@ -70,11 +68,11 @@ _FIRST: tuple[str | tuple[str, ...], ...] = (
     ("tests/process/test_install_pages.py::", "tests/process/test_install_wheel.py::"),
     ("tests/core/server/augment/", "tests/fast/models/"),
     "tests/screen/test_hostile_text.py::",
-    "tests/process/test_first_connector.py::",
-    "tests/process/test_readme.py::test_every_line",
+    "tests/process/test_newcomers.py::test_the_page_leads_from_an_empty",
+    "tests/process/test_newcomers.py::test_every_line",
     "tests/process/test_demo.py::",
     "tests/agents/test_packages.py::",
-    "tests/process/test_first_account.py::",
+    "tests/process/test_newcomers.py::test_the_page_leads_from_nothing",
     "tests/agents/test_server_kills.py::",
     "tests/core/server/test_review_page.py::test_no_text_from_outside",
     "tests/screen/test_presses.py::test_each_press",

@@ -3,7 +3,7 @@
 import contextlib
 import http.client
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ NOTES = {
 
 
 @contextlib.contextmanager
-def until_it_dies() -> Iterator[None]:
+def until_it_dies() -> Generator[None]:
     """Requests to a console that dies meanwhile end however they end."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         yield

@@ -13,11 +13,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.forked import forking_programs
 from tests.support.installing import ROOT, Installed
+from tests.support.making import program
 from tests.support.server_harness import aileron_json, quiet_port
 from tests.support.variants import ALL
 
@@ -38,7 +40,7 @@ A_USAGE = re.compile(r"aileron( [a-z-]+)+ .*(\b[A-Z]{2,}(_[A-Z]+)?\b|\{anthropic
 """Names what is to be put in its place: test_references.py parses these."""
 
 NOT_TYPED = {
-    r"make |python3 -m venv|\. ~/|(UV_LINK_MODE=\w+ )?(pip|pipx|uv)\b": "installs: see test_readme.py and test_install_tools.py",
+    r"make |python3 -m venv|\. ~/|(UV_LINK_MODE=\w+ )?(pip|pipx|uv)\b": "installs: see test_newcomers.py and test_install_wheel.py",
     r"aileron doctor": "says what this machine lacks: see tests/process and tests/agents",
     r"aileron attach": "asks at a terminal: see test_attach.py",
     r"aileron demo": "plays in a terminal: see test_install_wheel.py",
@@ -131,10 +133,7 @@ BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
 
 def code_lines(page: Path) -> list[str]:
     """Return the lines of code of *page* that are indented, those that go on on the next as one."""
-    text = re.sub(
-        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
-    text = re.sub(r"\\\n\s*", "", text)
+    text = re.sub(r"(?ms)^```.*?^```|\\\n\s*", "", page.read_text(encoding="utf-8"))
     return [line[4:] for line in text.splitlines() if re.match(r" {4}\S", line)]
 
 
@@ -154,9 +153,7 @@ class Prompt:
 
     folder: Path
     environment: dict[str, str]
-    running: dict[str, "subprocess.Popen[str]"] = field(
-        default_factory=dict[str, "subprocess.Popen[str]"]
-    )
+    running: dict[str, "subprocess.Popen[str]"] = field(default_factory=dict[str, Any])
 
     def type(self, command: str) -> tuple[int, str]:
         """Type *command*; return its exit code and what it printed, of one that stays a first line."""
@@ -215,12 +212,8 @@ def prompt(programs: Path, installed: Installed, folder: Path) -> Iterator[Promp
     for name in ("home", "work"):
         (folder / name).mkdir()
     shutil.copytree(ROOT / "examples", folder / "work" / "examples")
-    for name, text in {
-        "passphrase": "a long one for a vault\n",
-        "key": "secret-0123456789\n",
-    }.items():
-        (folder / "home" / name).write_text(text)
-        (folder / "home" / name).chmod(0o600)
+    program(folder / "home" / "passphrase", "a long one for a vault\n", 0o600)
+    program(folder / "home" / "key", "secret-0123456789\n", 0o600)
     path = f"{programs}:{installed.bin}:{os.environ['PATH']}"
     environment = {
         "HOME": str(folder / "home"), "PATH": path, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1",
@@ -247,9 +240,8 @@ def typed_commands(page: Path) -> list[str]:
     """Return what is typed of *page*; of the list of all commands, but in `make test-all`, what no other page shows."""
     others = set[str]()
     if page.name == "command-line.md" and not ALL:
-        others = {
-            typed(each, PORTS) for other in PAGES if other != page for each in page_commands(other)
-        }
+        pages = [other for other in PAGES if other != page]
+        others = {typed(each, PORTS) for other in pages for each in page_commands(other)}
     shown = dict.fromkeys(filter(is_typed, page_commands(page)))
     return [each for each in shown if typed(each, PORTS) not in others]
 
@@ -257,7 +249,7 @@ def typed_commands(page: Path) -> list[str]:
 @pytest.mark.timeout(600)  # a page has up to a hundred
 @pytest.mark.parametrize(
     "page",
-    # Those two are gone through at a terminal: test_first_connector.py, test_first_account.py.
+    # Those two are gone through at a terminal: test_newcomers.py.
     [each for each in PAGES if ALL or each.name not in ("connectors.md", "accounts.md")],
     ids=lambda page: page.name,
 )

@@ -17,7 +17,7 @@ from tests.support.variants import ALL
 
 BIN = Path(sys.executable).parent
 NOT_HERE = pytest.mark.skipif(not ALL, reason="takes a minute and a compiler: make test-all")
-LANGUAGES = [  # what is made without one is built and called in test_first_connector.py
+LANGUAGES = [  # what is made without one is built and called in test_newcomers.py
     pytest.param("zig", marks=NOT_HERE),
     pytest.param("go", marks=[NOT_HERE, pytest.mark.timeout(900)]),
     pytest.param("rust", marks=[NOT_HERE, pytest.mark.timeout(900)]),

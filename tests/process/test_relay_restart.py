@@ -20,7 +20,6 @@ from tests.support.mcp_harness import (
 from tests.support.terminal import stop_process
 from tests.support.variants import variants
 
-OLD_ERA, NEW_ERA = "legacy", "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 
 
@@ -41,46 +40,52 @@ def status_of(answer: dict[str, Any]) -> str:
     return answer["result"]["structuredContent"]["status"]
 
 
-@pytest.mark.anyio
+def shaken_relay(home: Path, client: str = "a-test", **extra: str) -> RawRelay:
+    """A relay whose client has its handshake behind it."""
+    relay = RawRelay(home, **{"AILERON_TOKEN": TOKEN} | extra)
+    relay.handshake(client=client)
+    return relay
+
+
+def stall(relay: RawRelay, console: ProcessConsole, **more: Any) -> None:
+    """Have call 1 begin to run, which does not end."""
+    relay.send("tools/call", 1, name="stall", arguments={}, **more)
+    eventually(lambda: console.control.state()["runs"], "the run has begun")
+
+
 async def test_list_changes_arrive_after_a_restart_in_the_old_era(killable: ProcessConsole) -> None:
     """The standing stream is opened again, and the client is told to look, once it is."""
-    heard = 0
-    news = anyio.Event()
+    heard, news = 0, anyio.Event()
 
     async def on_message(message: Any) -> None:
-        nonlocal heard, news
+        nonlocal heard
         if getattr(message, "method", "") == "notifications/tools/list_changed":
             heard += 1
             news.set()
 
-    async with official_client(killable, "relay", OLD_ERA, message_handler=on_message) as client:
+    async with official_client(killable, "relay", "legacy", message_handler=on_message) as client:
         await client.list_tools()
         await anyio.to_thread.run_sync(lambda: restart(killable))
-        with anyio.fail_after(60):
+        with anyio.fail_after(120):
             await news.wait()  # the relay's own word: what was known may be out of date
-        before, news = heard, anyio.Event()
-        killable.control.add_action("after-restart")
-        with anyio.fail_after(60):
+            before, news = heard, anyio.Event()
+            killable.control.add_action("after-restart")
             await news.wait()
         assert heard > before
-        names = {tool.name for tool in (await client.list_tools()).tools}
-    assert "after_restart" in names
+        assert "after_restart" in {tool.name for tool in (await client.list_tools()).tools}
 
 
-@pytest.mark.anyio
 async def test_list_changes_arrive_after_a_restart_in_the_new_era(killable: ProcessConsole) -> None:
     """The subscription outlives the console: same id, no second acknowledgement, no error."""
-    async with official_client(killable, "relay", NEW_ERA) as client:
+    async with official_client(killable, "relay", "2026-07-28") as client:
         async with client.listen(tools_list_changed=True) as events:
             await anyio.to_thread.run_sync(lambda: restart(killable))
             news = aiter(events)
-            with anyio.fail_after(60):
+            with anyio.fail_after(120):
                 await anext(news)
-            killable.control.add_action("after-restart")
-            with anyio.fail_after(60):
+                killable.control.add_action("after-restart")
                 await anext(news)
-        names = {tool.name for tool in (await client.list_tools()).tools}
-    assert "after_restart" in names
+        assert "after_restart" in {tool.name for tool in (await client.list_tools()).tools}
 
 
 @pytest.mark.parametrize("meta", variants([NEW, None]))
@@ -88,11 +93,9 @@ def test_a_call_that_may_have_run_is_never_repeated(
     killable: ProcessConsole, meta: dict[str, Any] | None
 ) -> None:
     """The console dies in the middle of a run: the next one knows the call, and says that its outcome is not known."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
+    relay = shaken_relay(killable.home)
     more = {"_meta": meta} if meta else {}
-    relay.send("tools/call", 1, name="stall", arguments={"text": "once"}, **more)
-    eventually(lambda: killable.control.state()["runs"], "the run has begun")
+    stall(relay, killable, **more)
     restart(killable)
     answer = relay.answer(1)
     assert answer["result"]["isError"] is True
@@ -103,10 +106,9 @@ def test_a_call_that_may_have_run_is_never_repeated(
     assert relay.end() == (0, "")
 
 
-def hold_call(relay: RawRelay, console: ProcessConsole, id_: int = 1, **params: Any) -> None:
-    before = console.control.state()["polls"]
-    relay.send("tools/call", id_, name="send_draft", **{"arguments": {}} | params)
-    eventually(lambda: console.control.state()["polls"] == before + 1, "the call is held")
+def hold_call(relay: RawRelay, console: ProcessConsole, **params: Any) -> None:
+    relay.send("tools/call", 1, name="send_draft", **{"arguments": {}} | params)
+    eventually(lambda: console.control.state()["polls"] == 1, "the call is held")
 
 
 @pytest.mark.parametrize(
@@ -116,8 +118,7 @@ def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
     killable: ProcessConsole, meta: dict[str, Any] | None, allowed: bool
 ) -> None:
     """The relay attaches again: one approval, one run, one answer, whose progress goes on growing."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
-    relay.handshake(client="claude-code")
+    relay = shaken_relay(killable.home, "claude-code")
     mine = {**meta, f"{PREFIX}clientInfo": {"name": "claude-code", "version": "1"}} if meta else {}
     hold_call(relay, killable, _meta={"progressToken": "p", **mine})
     (asked,) = killable.control.state()["approvals"]
@@ -133,7 +134,8 @@ def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
     assert status_of(message) == ("completed" if allowed else "denied")
     assert len(progress) >= 3
     assert all(before < after for before, after in pairwise(progress))
-    relay.send("tools/call", 2, name="check_action_status", arguments={"approval_id": asked["approval_id"]}, **({"_meta": meta} if meta else {}))  # fmt: skip
+    status = {"name": "check_action_status", "arguments": {"approval_id": asked["approval_id"]}}
+    relay.send("tools/call", 2, **status, **({"_meta": meta} if meta else {}))
     assert status_of(relay.answer(2)) == status_of(message)
     assert killable.control.state()["approvals"] == [], "no other was asked for"
     assert relay.end() == (0, "")
@@ -143,8 +145,7 @@ def test_a_call_whose_end_did_not_arrive_is_answered_by_the_next_console(
     killable: ProcessConsole,
 ) -> None:
     """It had completed just before the kill."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
-    relay.handshake(client="claude-code")
+    relay = shaken_relay(killable.home, "claude-code")
     hold_call(relay, killable)
     stop_process(relay.process.pid)  # what is said to it now stays unread
     killable.control.approve()
@@ -164,8 +165,7 @@ def test_where_the_session_has_ended_the_call_is_not_made_again_in_another(
     """Its key is of the session before: in another one it would run a second time."""
     relay = RawRelay(killable.home, AILERON_AGENT="self")
     relay.handshake(client="claude-code")
-    relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: killable.control.state()["runs"], "the run has begun")
+    stall(relay, killable)
     stop_process(relay.process.pid)
     restart(killable)
     killable.control.forget()
@@ -181,8 +181,7 @@ def test_a_held_call_of_a_console_that_stays_away_names_its_approval(
     killable: ProcessConsole,
 ) -> None:
     """The agent has what it needs to ask after it, once there is a console."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
-    relay.handshake(client="claude-code")
+    relay = shaken_relay(killable.home, "claude-code", AILERON_WAIT_SECONDS="1")
     hold_call(relay, killable)
     (asked,) = killable.control.state()["approvals"]
     killable.kill()
@@ -192,29 +191,18 @@ def test_a_held_call_of_a_console_that_stays_away_names_its_approval(
     assert relay.outcome()[0] == 69
 
 
-def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(killable: ProcessConsole) -> None:
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="2")
-    relay.handshake()
-    relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: killable.control.state()["runs"], "the run has begun")
-    killable.kill()
-    relay.send("tools/call", 2, name="read_inbox", arguments={})
-    answers = {answer["id"]: answer for answer in (relay.answer_of(1, 2), relay.answer_of(1, 2))}
-    assert "may have run. Do not repeat it" in answers[1]["result"]["content"][0]["text"]
-    assert "safe to repeat" in answers[2]["error"]["message"]
-    assert relay.outcome()[0] == 69
-
-
-def test_a_call_on_its_way_is_not_called_safe_to_repeat_where_another_ends_the_relay(
-    killable: ProcessConsole,
+@pytest.mark.parametrize("ended_by", ["a kill", "another call"])
+def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(
+    killable: ProcessConsole, ended_by: str
 ) -> None:
-    """Its own connection still stood: the console had the call, and the relay gave up for another one."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
-    relay.handshake()
-    relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: killable.control.state()["runs"], "the run has begun")
-    for name in ("run/console.sock", "daemon.json"):  # nobody finds the console any more
-        (killable.home / name).rename(killable.home / f"{name}.away")
+    """And none that is on its way, though its own connection still stands where another call ends the relay."""
+    relay = shaken_relay(killable.home, AILERON_WAIT_SECONDS="1")
+    stall(relay, killable)
+    if ended_by == "a kill":
+        killable.kill()
+    else:
+        for name in ("run/console.sock", "daemon.json"):  # nobody finds the console any more
+            (killable.home / name).rename(killable.home / f"{name}.away")
     relay.send("tools/call", 2, name="read_inbox", arguments={})
     answers = {answer["id"]: answer for answer in (relay.answer_of(1, 2), relay.answer_of(1, 2))}
     assert "may have run. Do not repeat it" in answers[1]["result"]["content"][0]["text"]
@@ -227,11 +215,9 @@ def test_a_held_call_ends_as_pending_when_the_console_stops(
     killable: ProcessConsole, meta: dict[str, Any] | None
 ) -> None:
     """A console that stops in order first hands back what it holds."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
+    relay = shaken_relay(killable.home)
     more = {"_meta": meta} if meta else {}
-    relay.send("tools/call", 1, name="send_draft", arguments={}, **more)
-    eventually(lambda: killable.control.state()["polls"] == 1, "the call is held")
+    hold_call(relay, killable, **more)
     killable.stop()
     assert status_of(relay.answer(1)) == "pending_approval"
     killable.start()
@@ -243,8 +229,7 @@ def test_a_held_call_ends_as_pending_when_the_console_stops(
 @pytest.mark.parametrize("asking", [True, False])
 def test_a_console_that_stays_away_ends_the_relay(killable: ProcessConsole, asking: bool) -> None:
     """One sentence and exit 69, whether or not a request is waiting at that moment."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
-    relay.handshake()
+    relay = shaken_relay(killable.home, AILERON_WAIT_SECONDS="1")
     relay.send("tools/list", 1)
     relay.answer(1)
     if asking:

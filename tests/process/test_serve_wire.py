@@ -266,7 +266,11 @@ def test_one_agent_cannot_use_up_the_mcp_sessions_of_all(shared: Console) -> Non
 
     def opened(token: str) -> str:
         info = {"name": "x", "version": "1"}
-        told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+        told: dict[str, Any] = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": info,
+        }
         status, session = say(token, "initialize", **told)
         assert status == 200
         return session

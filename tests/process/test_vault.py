@@ -10,12 +10,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
+from examples.mailbox.server import Mailbox
 from tests.support.core_harness import install_examples
 from tests.support.forked import run_forked
-from tests.support.server_harness import CLI, DRAFT, ROOT, Console, Serve, aileron, aileron_json
+from tests.support.making import program
+from tests.support.server_harness import (
+    CLI,
+    DRAFT,
+    ROOT,
+    Console,
+    Serve,
+    aileron,
+    aileron_json,
+    eventually,
+)
 from tests.support.terminal import Pty
+from tests.support.variants import variants
 from tests.support.vaults import make_vault
 
 PHRASE, OTHER = "canary-phrase-c41d", "canary-other-77aa"
@@ -25,10 +40,7 @@ WRONG = "canary-wrong-9b3e"
 @pytest.fixture
 def phrase_file(tmp_path: Path) -> Path:
     """A file with the passphrase, as `--passphrase-file` wants it."""
-    file = tmp_path / "phrase"
-    file.write_text(PHRASE + "\n")
-    file.chmod(0o600)
-    return file
+    return program(tmp_path / "phrase", PHRASE + "\n", 0o600)
 
 
 def vault_events(console: Console) -> list[tuple[str, str]]:
@@ -50,13 +62,8 @@ def test_the_vault_of_a_console_from_its_creation_to_a_restart(home: Path, serve
     aileron("vault", "lock", home=home)
     assert console.vault == "locked"
     assert console.unlock(PHRASE).json["VaultUnlocked"]["failed_attempts"] == 0
-    assert vault_events(console) == [
-        ("vault.created", "person"),
-        ("vault.unlock_failed", "person"),
-        ("vault.unlocked", "person"),
-        ("vault.locked", "person"),
-        ("vault.unlocked", "person"),
-    ]
+    whens = ("created", "unlock_failed", "unlocked", "locked", "unlocked")
+    assert vault_events(console) == [(f"vault.{when}", "person") for when in whens]
     console.end()
     console.start()
     assert console.vault == "locked", "a console never unlocks it by itself"
@@ -65,9 +72,8 @@ def test_the_vault_of_a_console_from_its_creation_to_a_restart(home: Path, serve
 def encoded_spellings(secret: str) -> Iterator[bytes]:
     yield secret.encode()
     yield secret.encode().hex().encode()
-    for offset in range(
-        3
-    ):  # base64 in its three alignments, without the ends that neighbours change
+    # base64 in its three alignments, without the ends that neighbours change
+    for offset in range(3):
         yield base64.b64encode(b"x" * offset + secret.encode())[4:-4]
 
 
@@ -92,9 +98,8 @@ def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) 
                 with contextlib.suppress(OSError):
                     said.append((process / name).read_bytes())
     files = [path for path in home.rglob("*") if path.is_file()]
-    assert {"aileron.db", "aileron.log", "vault.json", "vault.json.previous"} <= {
-        path.name for path in files
-    }
+    names = {path.name for path in files}
+    assert {"aileron.db", "aileron.log", "vault.json", "vault.json.previous"} <= names
     said += [path.read_bytes() for path in files]
     console.end()
     said += [path.read_bytes() for path in (console.stderr, home / "aileron.db")]
@@ -128,7 +133,7 @@ def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Pat
     """Not over the home's socket, not beside a session's token, and not as an intent that has one."""
     install_examples(home)
     make_vault(home, PHRASE)
-    console = serve(None, "--accept-installed", "--passphrase-file", str(phrase_file))
+    console = serve(None, "--passphrase-file", str(phrase_file))
     token = console.session()["token"]
     asked = console.run("send-draft", {"draft_id": DRAFT}, token)
     assert asked.status == 202
@@ -175,8 +180,7 @@ def test_a_passphrase_of_an_unattended_start_widens_nothing(
     attended = serve()
     assert attended.unlock(PHRASE).status == 200
     for kind, fields in widening[:3]:
-        answer = attended.ask(kind, **fields, passphrase=PHRASE)
-        assert answer.error["class"] == "not_found", kind
+        assert attended.ask(kind, **fields, passphrase=PHRASE).error["class"] == "not_found", kind
 
 
 def test_the_keyring_is_not_asked_over_the_socket(home: Path, serve: Serve) -> None:
@@ -217,14 +221,9 @@ def test_popping_the_variable_alone_would_leave_it(tmp_path: Path) -> None:
         "print(secret in before, secret in after, secret in child, taken.reveal() == secret,"
         " len(before) == len(after), b'HERE=1' in after, b'HERE=1' in child)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"BEFORE": "0", "AILERON_VAULT_PASSPHRASE": PHRASE, "HERE": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["True", "False", "False", "True", "True", "True", "True"]
+    env = {"BEFORE": "0", "AILERON_VAULT_PASSPHRASE": PHRASE, "HERE": "1"}
+    said = subprocess.check_output([sys.executable, "-c", code], env=env, text=True)
+    assert said.split() == ["True", "False", "False", "True", "True", "True", "True"]
 
 
 @pytest.mark.parametrize(
@@ -243,11 +242,7 @@ def test_a_file_that_others_may_have_read_is_refused(
 ) -> None:
     if sentence == "not a regular file that you own" and os.getuid() != 0:
         pytest.skip("only root gives files away")
-    folder = tmp_path / "project" / "below"
-    folder.mkdir(parents=True)
-    file = folder / "phrase"
-    file.write_text(PHRASE)
-    file.chmod(0o600)
+    file = program(tmp_path / "project" / "below" / "phrase", PHRASE, 0o600)
     spoil(file)
     make_vault(home, PHRASE)
     done = aileron("serve", "--passphrase-file", str(file), home=home, code=2)
@@ -255,18 +250,24 @@ def test_a_file_that_others_may_have_read_is_refused(
     assert PHRASE not in done.stderr
 
 
-def test_a_wrong_or_useless_passphrase_ends_the_start(home: Path) -> None:
-    absent = aileron("serve", "--passphrase-fd", "0", home=home, stdin=PHRASE, code=1)
-    assert "aileron vault init" in absent.stderr
-    make_vault(home, PHRASE)
-    wrong = aileron("serve", "--passphrase-fd", "0", home=home, stdin=WRONG, code=77)
+def test_without_a_terminal_a_console_or_the_right_passphrase_it_says_what_to_do(
+    home: Path,
+) -> None:
+    assert "aileron vault init" in aileron("vault", "status", home=home).stdout
+    serve, given = ("serve", "--passphrase-fd", "0"), {"AILERON_VAULT_PASSPHRASE": PHRASE}
+    assert "aileron vault init" in aileron(*serve, home=home, stdin=PHRASE, code=1).stderr
+    none = run_forked([*CLI, "vault", "init", "--home", str(home)], start_new_session=True)
+    assert none.returncode == 2
+    assert "--passphrase-fd or --passphrase-file" in none.stderr
+    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    assert "aileron vault unlock" in aileron("vault", "init", home=home, code=1).stderr
+    for command in ("unlock", "lock", "change-passphrase"):
+        assert "aileron console" in aileron("vault", command, home=home, code=69).stderr
+    assert aileron_json("vault", "status", home=home)["state"] == "locked"
+    wrong = aileron(*serve, home=home, stdin=WRONG, code=77)
     assert "not the vault's passphrase" in wrong.stderr
-    both = {"AILERON_VAULT_PASSPHRASE": PHRASE}
-    twice = aileron("serve", "--passphrase-fd", "0", home=home, env=both, stdin=PHRASE, code=2)
+    twice = aileron(*serve, home=home, env=given, stdin=PHRASE, code=2)
     assert "given twice" in twice.stderr
-
-
-# At a terminal
 
 
 @pytest.mark.real
@@ -298,14 +299,71 @@ def test_the_passphrase_is_typed_unseen_and_twice(home: Path, serve: Serve) -> N
     assert console.unlock(OTHER).status == 200
 
 
-def test_without_a_terminal_or_a_console_it_says_what_to_do(home: Path) -> None:
-    assert "aileron vault init" in aileron("vault", "status", home=home).stdout
-    none = run_forked([*CLI, "vault", "init", "--home", str(home)], start_new_session=True)
-    assert none.returncode == 2
-    assert "--passphrase-fd or --passphrase-file" in none.stderr
-    aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)
-    again = aileron("vault", "init", home=home, code=1)
-    assert "aileron vault unlock" in again.stderr
-    for command in ("unlock", "lock", "change-passphrase"):
-        assert "aileron console" in aileron("vault", command, home=home, code=69).stderr
-    assert aileron_json("vault", "status", home=home)["state"] == "locked"
+# Locked: agents see every tool, over MCP and REST, and every call waits
+
+AWAITING = [("list-drafts", "awaiting_vault"), ("send-draft", "awaiting_vault")]
+
+
+@pytest.fixture
+def locked(home: Path, serve: Serve, mailbox: Mailbox) -> Console:
+    """The example's files were accepted before there was a vault, which signed them; it is locked."""
+    (home / "config.toml").write_text("[mcp]\nhold_seconds = 0\n")
+    serve(mailbox).end()
+    make_vault(home, PHRASE)
+    console = serve(mailbox, accept=False)
+    assert console.vault == "locked"
+    return console
+
+
+def test_over_rest_each_action_is_listed_and_each_run_waits(
+    locked: Console, mailbox: Mailbox
+) -> None:
+    """The service hears of nothing before the unlock; then the read is run, and the other is asked about."""
+    token = locked.session()["token"]
+    listed = {each["name"] for each in locked.get("/v1/actions", token=token).json["items"]}
+    assert {"list-drafts", "send-draft"} <= listed
+    read = locked.run("list-drafts", {}, token)
+    gated = locked.run("send-draft", {"draft_id": DRAFT}, token)
+    for each in (read, gated):
+        assert (each.status, each.json["status"]) == (202, "pending_approval")
+        assert each.json["waits_for"] == "the vault"
+    assert locked.rows("action, state") == AWAITING
+    assert "Then it runs without approval" in read.json["message"]
+    assert "A person has to approve it after that" in gated.json["message"]
+    said = aileron("status", home=locked.home).stdout
+    assert "waiting for approval" not in said
+    assert said.count("waits for the vault or an account") == 2
+    assert mailbox.state()["requests"] == []
+    assert locked.unlock(PHRASE).status == 200
+    result = f"/v1/action-approvals/{read.json['approval_id']}/result?wait=20"
+    assert locked.get(result, token=token).json["status"] == "completed"
+    eventually(lambda: locked.rows()[1] == ("pending",), "the gated call is asked about")
+    of_gated = f"/v1/action-approvals/{gated.json['approval_id']}/result"
+    assert locked.get(of_gated, token=token).json["waits_for"] == "a person's approval"
+    assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.parametrize("era", variants(["2026-07-28", "legacy"]))
+async def test_over_mcp_each_tool_is_listed_and_each_call_waits(
+    locked: Console, mailbox: Mailbox, era: str
+) -> None:
+    bearer = {"Authorization": f"Bearer {locked.session()['token']}"}
+    async with httpx2.AsyncClient(headers=bearer, timeout=httpx2.Timeout(30)) as http:
+        server: Any = streamable_http_client(f"{locked.url}/mcp", http_client=http)
+        async with Client(server, mode=era, read_timeout_seconds=30) as client:
+            tools = {each.name for each in (await client.list_tools()).tools}
+            assert {"list_drafts", "send_draft"} <= tools
+            read = await client.call_tool("list_drafts", {})
+            gated = await client.call_tool("send_draft", {"draft_id": DRAFT})
+            for each in (read, gated):
+                assert each.structured_content is not None
+                assert each.structured_content["status"] == "pending_approval"
+                assert each.structured_content["waits_for"] == "the vault"
+                assert "waits for the vault" in str(each.content)
+            assert locked.rows("action, state") == AWAITING
+            assert mailbox.state()["requests"] == []
+            assert locked.unlock(PHRASE).status == 200
+            asked = {"approval_id": read.structured_content["approval_id"], "wait_seconds": 20}
+            end = await client.call_tool("check_action_status", asked)
+            assert end.structured_content is not None
+            assert end.structured_content["status"] == "completed"

@@ -4,82 +4,58 @@ import sys
 from typing import Any
 
 import openai
+from openai.types.chat import ChatCompletionMessage
 from talking import ABOUT, SCHEMA, run_own, talk
 
 FUNCTION: Any = {"name": "own_note", "description": ABOUT, "parameters": SCHEMA}
-TOOLS: Any = [{"type": "function", "function": FUNCTION}]
+ASKED: Any = {"model": "m", "tools": [{"type": "function", "function": FUNCTION}]}
+CALL: Any = {"id": True, "type": True, "function": {"name", "arguments"}}
+"""What the history keeps of a call."""
 history: list[Any] = []
 
 
 def taken(message: Any) -> bool:
     """Put the model's message into the history; return whether it is to be asked again."""
-    item: Any = {"role": "assistant", "content": message.content}
     calls = message.tool_calls or []
-    if calls:
-        item["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.function.name, "arguments": call.function.arguments},
-            }
-            for call in calls
-        ]
-    history.append(item)
+    kept = {"tool_calls": [call.model_dump(include=CALL) for call in calls]} if calls else {}
+    history.append({"role": "assistant", "content": message.content, **kept})
     for call in calls:
         text = run_own(call.function.name, call.function.arguments)
         history.append({"role": "tool", "tool_call_id": call.id, "content": text})
     return bool(calls)
 
 
-def whole(client: Any) -> Any:
-    return client.chat.completions.create(model="m", messages=history, tools=TOOLS)
+def streamed() -> Any:
+    return client.chat.completions.stream(messages=history, **ASKED)
 
 
-def streamed(client: Any) -> Any:
-    return client.chat.completions.stream(model="m", messages=history, tools=TOOLS)
-
-
-def from_chunks(client: openai.OpenAI) -> Any:
+def from_chunks() -> Any:
     """Put a message together by hand, as most programs do."""
-    text, calls = "", {}
-    for chunk in client.chat.completions.create(
-        model="m", messages=history, tools=TOOLS, stream=True
-    ):
+    text, calls = "", dict[int, Any]()
+    for chunk in client.chat.completions.create(messages=history, stream=True, **ASKED):
         for choice in chunk.choices:
             text += choice.delta.content or ""
             for piece in choice.delta.tool_calls or ():
-                assert piece.function is not None
-                call = calls.setdefault(piece.index, {"id": "", "name": "", "arguments": ""})
+                new = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+                call = calls.setdefault(piece.index, new)
                 call["id"] += piece.id or ""
-                call["name"] += piece.function.name or ""
-                call["arguments"] += piece.function.arguments or ""
+                call["function"]["name"] += piece.function.name or ""
+                call["function"]["arguments"] += piece.function.arguments or ""
     assert list(calls) == list(range(len(calls)))
-    return openai.types.chat.ChatCompletionMessage.model_validate(
-        {
-            "role": "assistant",
-            "content": text,
-            "tool_calls": [
-                {
-                    "id": call["id"],
-                    "type": "function",
-                    "function": {"name": call["name"], "arguments": call["arguments"]},
-                }
-                for call in calls.values()
-            ],
-        }
-    )
+    said = {"role": "assistant", "content": text, "tool_calls": [*calls.values()]}
+    return ChatCompletionMessage.model_validate(said)
 
 
 def ask(text: str) -> str:
     history.append({"role": "user", "content": text})
     while True:
         if sys.argv[1] == "whole":
-            message = whole(client).choices[0].message
+            message = client.chat.completions.create(messages=history, **ASKED).choices[0].message
         elif sys.argv[1] == "streamed":
-            with streamed(client) as stream:
+            with streamed() as stream:
                 message = stream.get_final_completion().choices[0].message
         else:
-            message = from_chunks(client)
+            message = from_chunks()
         if not taken(message):
             return message.content
 
@@ -87,7 +63,7 @@ def ask(text: str) -> str:
 async def ask_async(text: str) -> str:
     history.append({"role": "user", "content": text})
     while True:
-        async with streamed(client) as stream:
+        async with streamed() as stream:
             message = (await stream.get_final_completion()).choices[0].message
         if not taken(message):
             return message.content

@@ -10,11 +10,8 @@ from typing import Any
 import anthropic
 from talking import ABOUT, SCHEMA, own_note, run_own, talk
 
-ASKED: Any = {
-    "model": "m",
-    "max_tokens": 99,
-    "tools": [{"name": "own_note", "description": ABOUT, "input_schema": SCHEMA}],
-}
+OWN: Any = {"name": "own_note", "description": ABOUT, "input_schema": SCHEMA}
+ASKED: Any = {"model": "m", "max_tokens": 99, "tools": [OWN]}
 history: list[Any] = []
 
 
@@ -25,15 +22,11 @@ def said(message: Any) -> str:
 def taken(message: Any) -> bool:
     """Put the model's message into the history; return whether it is to be asked again."""
     history.append({"role": "assistant", "content": message.content})
-    results = [
-        {
-            "type": "tool_result",
-            "tool_use_id": block.id,
-            "content": run_own(block.name, json.dumps(block.input)),
-        }
-        for block in message.content
-        if block.type == "tool_use"
-    ]
+    results: list[Any] = []
+    for block in message.content:
+        if block.type == "tool_use":
+            text = run_own(block.name, json.dumps(block.input))
+            results.append({"type": "tool_result", "tool_use_id": block.id, "content": text})
     if results:
         history.append({"role": "user", "content": results})
     return bool(results)

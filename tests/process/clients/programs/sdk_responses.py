@@ -9,24 +9,16 @@ from typing import Any
 import openai
 from talking import ABOUT, SCHEMA, run_own, talk
 
-TOOLS: Any = [
-    {
-        "type": "function",
-        "name": "own_note",
-        "description": ABOUT,
-        "parameters": SCHEMA,
-        "strict": True,
-    }
-]
+OWN: Any = {"type": "function", "name": "own_note", "description": ABOUT, "parameters": SCHEMA}
+ASKED: Any = {"model": "m", "tools": [{**OWN, "strict": True}]}
 history: list[Any] = []
-more: dict[str, Any] = {}
 
 
 def taken(response: Any) -> bool:
     """Put the model's items into the history; return whether it is to be asked again."""
     if sys.argv[1] == "chained":
         history.clear()
-        more["previous_response_id"] = response.id
+        ASKED["previous_response_id"] = response.id
     else:
         history.extend(response.output)
     calls = [item for item in response.output if item.type == "function_call"]
@@ -36,21 +28,13 @@ def taken(response: Any) -> bool:
     return bool(calls)
 
 
-def whole(client: Any) -> Any:
-    return client.responses.create(model="m", input=history, tools=TOOLS, **more)
-
-
-def streamed(client: Any) -> Any:
-    return client.responses.stream(model="m", input=history, tools=TOOLS, **more)
-
-
 def ask(text: str) -> str:
     history.append({"role": "user", "content": text})
     while True:
         if sys.argv[1] == "whole":
-            response = whole(client)
+            response = client.responses.create(input=history, **ASKED)
         else:
-            with streamed(client) as stream:
+            with client.responses.stream(input=history, **ASKED) as stream:
                 response = stream.get_final_response()
         if not taken(response):
             return response.output_text
@@ -59,7 +43,7 @@ def ask(text: str) -> str:
 async def ask_async(text: str) -> str:
     history.append({"role": "user", "content": text})
     while True:
-        async with streamed(client) as stream:
+        async with client.responses.stream(input=history, **ASKED) as stream:
             response = await stream.get_final_response()
         if not taken(response):
             return response.output_text

@@ -1,4 +1,4 @@
-"""Listeners that are not the console: none of them gets a token, or a byte where it can be told apart.
+"""Listeners that are not the console: neither relay nor command line gives one a token, or a byte where it can be told apart.
 
 Each of them does what another program of the same user can do: take the socket's name, take the
 old port, edit `daemon.json`, pass questions on to the real console.
@@ -28,9 +28,8 @@ from tests.support.mcp_harness import (
     listen_unix,
     lock_home,
 )
+from tests.support.server_harness import Console, aileron, aileron_json
 from tests.support.tls import certificate
-
-SHORT = {"AILERON_WAIT_SECONDS": "0.2"}
 
 
 @pytest.fixture
@@ -40,19 +39,18 @@ def real_console(tmp_path: Path) -> Iterator[ThreadConsole]:
     running.stop()
 
 
-def health(**more: Any) -> bytes:
-    return http(status="ok", **more)
-
-
 def http(**content: Any) -> bytes:
     body = json.dumps(content).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     return head % len(body) + body
 
 
+HEALTHY = http(status="ok")
+
+
 def refused(home: Path, **environment: str) -> str:
     """Have the relay ask something; return its one sentence once it has given up."""
-    relay = RawRelay(home, **SHORT, **environment)
+    relay = RawRelay(home, AILERON_WAIT_SECONDS="0.2", **environment)
     relay.send("server/discover", 1, _meta=NEW)
     answer = relay.answer(1)
     code, said = relay.outcome()
@@ -68,7 +66,7 @@ def test_a_socket_of_another_process_than_the_locks_gets_not_one_byte(tmp_path: 
     home = tmp_path / "home"
     with (
         locked_by_another_process(home),
-        listening(listen_unix(home / "run" / "console.sock"), health()) as listener,
+        listening(listen_unix(home / "run" / "console.sock"), HEALTHY) as listener,
     ):
         said = refused(home, AILERON_TOKEN=TOKEN)
     assert listener.heard, "it was connected to"
@@ -81,9 +79,9 @@ def test_in_a_home_that_nobody_holds_no_listener_is_even_connected_to(tmp_path: 
     home = tmp_path / "home"
     home.mkdir()
     with (
-        listening(listen_unix(home / "run" / "console.sock"), health()) as own,
-        listening(listen_tcp(), health()) as tcp,
-        listening(listen_unix(tmp_path / "s"), health()) as unix,
+        listening(listen_unix(home / "run" / "console.sock"), HEALTHY) as own,
+        listening(listen_tcp(), HEALTHY) as tcp,
+        listening(listen_unix(tmp_path / "s"), HEALTHY) as unix,
     ):
         url, socket_ = f"http://127.0.0.1:{tcp.port}", str(tmp_path / "s")
         entry = {"version": 1, "url": url, "socket": socket_, "pid": os.getpid()}
@@ -99,10 +97,10 @@ def test_in_a_home_that_nobody_holds_no_listener_is_even_connected_to(tmp_path: 
 @pytest.mark.parametrize(
     "answer",
     [
-        health(),
-        health(proof="0" * 64),
-        health(proof=None),
-        health(proof=sha256(TOKEN.encode()).hexdigest()),
+        HEALTHY,
+        http(status="ok", proof="0" * 64),
+        http(status="ok", proof=None),
+        http(status="ok", proof=sha256(TOKEN.encode()).hexdigest()),
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n[]",
         b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 307 Moved\r\nLocation: /v1/health\r\nContent-Length: 0\r\n\r\n",
@@ -130,7 +128,7 @@ def test_the_old_port_is_not_asked_while_a_console_holds_the_home(
     real_console: ThreadConsole,
 ) -> None:
     """AILERON_URL may name a port that is somebody else's by now: the socket is taken instead."""
-    with listening(listen_tcp(), health()) as listener:
+    with listening(listen_tcp(), HEALTHY) as listener:
         url = f"http://127.0.0.1:{listener.port}"
         relay = RawRelay(real_console.home, AILERON_URL=url, AILERON_TOKEN=TOKEN)
         assert "result" in relay.handshake()
@@ -170,12 +168,9 @@ def test_passing_the_question_on_to_the_real_console_proves_nothing(
 
     thread = threading.Thread(target=pass_on)
     thread.start()
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
     try:
-        refused(
-            tmp_path / "elsewhere",
-            AILERON_URL=f"http://127.0.0.1:{sock.getsockname()[1]}",
-            AILERON_TOKEN=TOKEN,
-        )
+        refused(tmp_path / "elsewhere", AILERON_URL=url, AILERON_TOKEN=TOKEN)
     finally:
         sock.shutdown(socket.SHUT_RDWR)
         sock.close()
@@ -184,20 +179,13 @@ def test_passing_the_question_on_to_the_real_console_proves_nothing(
     assert TOKEN.encode() not in b"".join(heard)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://localhost:80",
-        "http://127.0.0.1",
-        "http://127.0.0.1:1@evil.example:80",
-        "http://0.0.0.0:80",
-        "https://127.0.0.1:1",
-        "ftp://127.0.0.1:1",
-        "127.0.0.1:80",
-    ],
-)
-def test_any_other_address_is_refused_with_the_forms_there_are(tmp_path: Path, url: str) -> None:
-    assert "AILERON_URL must be" in refused(tmp_path / "home", AILERON_URL=url, AILERON_TOKEN=TOKEN)
+def test_any_other_address_is_refused_with_the_forms_there_are(tmp_path: Path) -> None:
+    for url in (
+        *("http://localhost:80", "http://127.0.0.1", "http://127.0.0.1:1@evil.example:80"),
+        *("http://0.0.0.0:80", "https://127.0.0.1:1", "ftp://127.0.0.1:1", "127.0.0.1:80"),
+    ):
+        said = refused(tmp_path / "home", AILERON_URL=url, AILERON_TOKEN=TOKEN)
+        assert "AILERON_URL must be" in said, url
 
 
 @pytest.mark.parametrize("right_pin", [True, False])
@@ -230,9 +218,78 @@ def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
         pytest.skip("giving a folder away needs root")
     home = tmp_path / "home"
     descriptor = lock_home(home)
-    with listening(listen_unix(home / "run" / "console.sock"), health()) as listener:
+    with listening(listen_unix(home / "run" / "console.sock"), HEALTHY) as listener:
         os.chown(home, 12345, 12345)
         said = refused(home, AILERON_TOKEN=TOKEN)
     os.close(descriptor)
     assert listener.heard == []
     assert "another user" in said
+
+
+# The command line
+
+APPROVAL = "act-20260101T000000-0123456789abcdef"
+COMMANDS = [
+    ("status",),
+    ("action", "run", "get-draft", "--arg", "id=the-secret-argument"),
+    ("open", "approval", APPROVAL),
+]
+
+
+def misled(home: Path, port: int) -> Path:
+    """Have `daemon.json` name *port*, and the socket that is returned."""
+    elsewhere = home.parent / "elsewhere.sock"
+    content = {
+        "version": 1, "url": f"http://127.0.0.1:{port}", "socket": str(elsewhere),
+        "pid": os.getpid(), "started_at": "2026-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    (home / "daemon.json").write_text(json.dumps(content))
+    return elsewhere
+
+
+def test_a_socket_of_another_process_than_the_owner_gets_not_one_byte(home: Path) -> None:
+    """It is connected to, the kernel says whose it is, and nothing is sent. Exit 69.
+
+    In a home that nobody owns it is not even connected to; a lock that is only shared, anybody who may
+    read can hold.
+    """
+    for command in COMMANDS:
+        with (
+            locked_by_another_process(home),
+            listening(listen_unix(home / "run" / "console.sock")) as listener,
+        ):
+            assert "does not own" in aileron(*command, home=home, code=69).stderr
+        assert listener.heard == [b""]
+        with listening(listen_unix(home / "run" / "console.sock")) as listener:
+            done = aileron(*command, home=home, code=69)
+            handle = os.open(home, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            aileron(*command, home=home, code=69)
+            os.close(handle)
+        assert listener.heard == []
+        assert "No console is running on" in done.stderr
+
+
+def test_an_edited_daemon_json_leads_nobody_astray(console: Console) -> None:
+    """The running console is found by its lock; what the file says is not asked.
+
+    Nor once it has stopped, and its port, its name and its address file are in other hands.
+    """
+    home = console.home
+    with (
+        listening(listen_tcp()) as on_port,
+        listening(listen_unix(misled(home, on_port.port))) as on_socket,
+    ):
+        assert aileron_json("status", home=home)["url"] == console.url
+        assert aileron_json("action", "run", "list-drafts", home=home)["status"]
+        opened = aileron_json("open", "approval", APPROVAL, home=home, env={"DISPLAY": ""})
+    assert opened["url"].startswith(console.url + "/review/")
+    assert on_port.heard == on_socket.heard == []
+    console.end()
+    with (
+        listening(listen_tcp(console.port)) as on_port,
+        listening(listen_unix(misled(home, console.port))) as on_socket,
+    ):
+        for command in COMMANDS:
+            aileron(*command, home=home, code=69)
+    assert on_port.heard == on_socket.heard == []

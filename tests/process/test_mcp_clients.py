@@ -1,0 +1,185 @@
+"""MCP clients at a real console: the official TypeScript and Python ones, and the relay where nothing else of Aileron is.
+
+The TypeScript packages are `sdk` (protocols up to 2025-11-25, in most agents) and `client` (2026-07-28);
+both negotiate as they do by themselves. Four clients: each package on each way.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from examples.mailbox.server import Mailbox
+from tests.node.packages import TypeScript
+from tests.process.test_accepting import NEW, OLD, RELAY, relay_of
+from tests.support.making import program
+from tests.support.server_harness import DRAFT, Console, Serve, aileron, aileron_json
+from tests.support.variants import needs_bubblewrap, variants
+
+CLIENTS = ("sdk-stdio", "sdk-http", "client-stdio", "client-http")
+OWN = {"check_action_status", "withdraw_action"}
+
+
+@pytest.fixture
+def typescript() -> Iterator[TypeScript]:
+    with contextlib.closing(TypeScript()) as running:
+        yield running
+
+
+def connect(typescript: TypeScript, console: Console, name: str) -> Any:
+    package, _, way = name.partition("-")
+    if way == "http":
+        token = console.session()["token"]
+        where: dict[str, Any] = {"url": f"{console.url}/mcp", "token": token}
+    else:
+        env = {"PATH": os.environ["PATH"], "AILERON_HOME": str(console.home)}
+        where = {"command": RELAY, "env": {**env, "AILERON_AGENT": "test"}}
+    return typescript.ask("connect", name, package=package, **where)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_client_lists_the_tools_calls_them_and_reads_what_was_wrong(
+    shared: Console, typescript: TypeScript, name: str
+) -> None:
+    """Tools, capabilities and instructions arrive; results and mistakes are as docs/wire.md#mcp has them."""
+    server_info = connect(typescript, shared, name)
+    assert server_info["server"]["name"] == "aileron"
+    assert server_info["capabilities"]["tools"]["listChanged"] is True
+    assert "check_action_status" in server_info["instructions"]
+    expected = {"client": ("2026-07-28",), "sdk": ("2025-11-25", None)}  # stdio does not say it
+    assert server_info["protocol"] in expected[name.partition("-")[0]]
+    tools = {tool["name"]: tool for tool in typescript.ask("tools", name)}
+    assert set(tools) == {"list_drafts", "get_draft", "send_draft"} | OWN
+    assert tools["get_draft"]["inputSchema"]["required"] == ["id"]
+
+    found = typescript.call(name, "get_draft", {"id": DRAFT})
+    assert not found["isError"]
+    assert found["structuredContent"]["status"] == "completed"
+    assert "Q3 numbers" in found["content"][0]["text"]
+
+    for tool, arguments, class_, status in (
+        ("get_draft", {"id": "r-0"}, "external_api_error", "failed"),
+        ("get_draft", {"id": 5, "extra": True}, "invalid_arguments", "invalid"),
+        ("no_such_tool", {}, "not_found", "invalid"),
+    ):
+        result = typescript.call(name, tool, arguments)
+        assert result["isError"] is True
+        assert result["structuredContent"]["status"] == status
+        assert result["structuredContent"]["error"]["class"] == class_
+        assert "extra" not in arguments or "extra" in result["content"][0]["text"]
+
+
+async def test_a_client_that_passes_no_variables_on_finds_the_home_that_is_named(
+    shared: Console, tmp_path: Path
+) -> None:
+    """Most pass a few safe ones only: by AILERON_HOME alone the agent would be in another home, unnoticed."""
+    words = ["--home", str(shared.home)]
+    agent = StdioServerParameters(command=RELAY, args=words, env={"HOME": str(tmp_path)})
+    async with Client(agent, mode=NEW, read_timeout_seconds=60) as client:
+        assert "send_draft" in {tool.name for tool in (await client.list_tools()).tools}
+
+
+@pytest.mark.parametrize("words", [["--home"], ["--home", ""], ["--home", "/a", "/b"], ["/a"]])
+def test_a_home_is_named_once_and_by_its_option(words: list[str]) -> None:
+    done = subprocess.run([RELAY, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: aileron-mcp [--home DIR ")
+
+
+@pytest.mark.parametrize("era", variants([NEW, OLD]))
+async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
+    home: Path, serve: Serve, mailbox: Mailbox, era: str
+) -> None:
+    """By action or tool, with globs; the list's size is what `action list` says."""
+    (home / "config.toml").write_text('[mcp]\ntools = ["list-*", "send_draft", "none-*"]\n')
+    serve(mailbox)
+    async with Client(relay_of(home), mode=era, read_timeout_seconds=60) as client:
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == {"list_drafts", "send_draft"} | OWN
+        refused = await client.call_tool("get_draft", {"id": DRAFT})
+        assert refused.is_error
+        assert refused.structured_content["error"]["class"] == "not_found"
+        assert not (await client.call_tool("list_drafts", {})).is_error
+    taken = sum(len(each.model_dump_json(by_alias=True, exclude_none=True)) + 1 for each in tools)
+    action_list = aileron_json("action", "list", home=home)
+    assert action_list["tools"] == {"count": 4, "bytes": taken}
+    offered = {each["name"]: each["offered"] for each in action_list["items"]}
+    assert offered == {"get-draft": False, "list-drafts": True, "send-draft": True}
+    text = aileron("action", "list", home=home).stdout
+    assert "contains none-*, which matches no action." in text
+    get_draft = next(line for line in text.splitlines() if "get-draft" in line)
+    assert get_draft.endswith("no tool")
+    assert text.splitlines()[-1] == f"Agents get 4 tools ({taken / 1000:,.1f} kB)."
+
+
+# The relay as one file
+
+
+@needs_bubblewrap
+def test_a_sessions_socket_is_all_that_a_container_needs(home: Path, tmp_path: Path) -> None:
+    """The recipe of docs/containers.md#containers: one file, any Python; no token, no home, no network.
+
+    The container is bubblewrap's: a root of its own, no process of ours.
+    """
+    relay_file = tmp_path / "relay.pyz"
+    aileron("mcp-relay", "--zip", str(relay_file), home=home)
+    console = Console(home)
+    opened = console.session(launched=True, contained=True)
+    folder = Path(opened["socket"]).parent
+    command = [
+        *("bwrap", "--unshare-all", "--clearenv", "--die-with-parent"),
+        *("--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"),
+        *("--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev"),
+        *("--ro-bind", str(relay_file), "/relay.pyz"),
+        *("--ro-bind", str(folder), "/run/aileron"),
+        *("--setenv", "AILERON_URL", "unix:/run/aileron/s.sock"),
+        *("--setenv", "HOME", "/"),
+        *("/usr/bin/python3", "-I", "/relay.pyz"),
+    ]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as relay:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        info = {"name": "in-a-container", "version": "1"}
+        told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+        for id_, method, params in (
+            (1, "initialize", told),
+            (None, "notifications/initialized", {}),
+            (2, "tools/list", {}),
+        ):
+            message = {"jsonrpc": "2.0", "method": method, "params": params}
+            relay.stdin.write(json.dumps(message | ({"id": id_} if id_ else {})) + "\n")
+            relay.stdin.flush()
+            while id_ and (said := json.loads(relay.stdout.readline())).get("id") != id_:
+                pass
+        relay.stdin.close()
+        relay.wait(60)
+    assert "send_draft" in {tool["name"] for tool in said["result"]["tools"]}
+    console.end()
+
+
+@pytest.mark.parametrize("isolated", [["-I", "-S"], []])
+def test_the_one_file_needs_no_package_and_takes_none_from_the_environment(
+    home: Path, tmp_path: Path, isolated: list[str]
+) -> None:
+    """It knows its version and its use where Aileron is not installed; without -I it isolates itself."""
+    file = tmp_path / "relay.pyz"
+    assert aileron_json("mcp-relay", "--zip", str(file), home=home) == {"file": str(file)}
+    planted = program(tmp_path / "planted" / "json.py", "raise SystemExit('planted')").parent
+
+    def said(word: str) -> str:
+        command, env = [sys.executable, *isolated, str(file), word], {"PYTHONPATH": str(planted)}
+        return subprocess.check_output(command, text=True, timeout=20, env=env)
+
+    assert said("--version") == f"aileron-mcp {metadata.version('aileron')}\n"
+    assert "AILERON_TOKEN_FILE" in said("--help")
+    done = aileron("mcp-relay", "--zip", str(home / "no" / "relay.pyz"), home=home, code=1)
+    assert "relay.pyz" in done.stderr
