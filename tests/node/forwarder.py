@@ -7,96 +7,58 @@ does the other.
 
 import contextlib
 import re
-import selectors
 import socket
+import socketserver
 import threading
 from collections.abc import Callable
 
-_HEAD_LIMIT = 64 * 1024
 
-
-class Forwarder:
+class Forwarder(socketserver.ThreadingTCPServer):
     """Serves on 127.0.0.1 while its `with` block runs, one request per connection.
 
-    Args:
-        port: the console's port.
-        token: the session's token.
-        on_request: gets each request's head, in lower case, before it is passed on.
+    *on_request* gets each request's head, in lower case, before it is passed on.
     """
 
-    def __init__(self, port: int, token: str, on_request: Callable[[bytes], None]) -> None:
-        self._console = port
-        self._bearer = b"Authorization: Bearer " + token.encode() + b"\r\n"
-        self._on_request = on_request
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/mcp"
-        self._open: set[socket.socket] = set()
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._accept)
+    daemon_threads = True
+    block_on_close = False
 
-    def __enter__(self) -> "Forwarder":
-        self._thread.start()
-        return self
+    def __init__(self, port: int, token: str, on_request: Callable[[bytes], None]) -> None:
+        super().__init__(("127.0.0.1", 0), _Carrying)
+        self.console = port
+        self.bearer = b"Authorization: Bearer " + token.encode() + b"\r\n"
+        self.on_request = on_request
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/mcp"
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join(60)
-        self._listener.close()
-        with self._lock:
-            for peer in self._open:
-                with contextlib.suppress(OSError):
-                    peer.shutdown(socket.SHUT_RDWR)
+        self.shutdown()
+        self.server_close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                peer, _ = self._listener.accept()
-            except OSError:
+
+class _Carrying(socketserver.StreamRequestHandler):
+    server: Forwarder
+
+    def handle(self) -> None:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            if not (line := self.rfile.readline(65536)):
                 return
-            with self._lock:
-                self._open.add(peer)
-            threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
+            head += line
+        self.server.on_request(head.lower())
+        # A Host or Origin that is not ours stays what it was.
+        ports = (self.server.server_address[1], self.server.console)
+        ours, theirs = (b"127.0.0.1:%d" % port for port in ports)
+        head = re.sub(rb"(?im)^connection:.*\r\n", b"", head[:-2]).replace(ours, theirs)
+        with socket.create_connection(("127.0.0.1", self.server.console)) as console:
+            console.sendall(head + b"Connection: close\r\n" + self.server.bearer + b"\r\n")
+            threading.Thread(target=self._carry_up, args=(console,), daemon=True).start()
+            with contextlib.suppress(OSError):
+                while data := console.recv(65536):
+                    self.request.sendall(data)
+                self.request.shutdown(socket.SHUT_RDWR)
 
-    def _serve(self, peer: socket.socket) -> None:
-        with peer, contextlib.suppress(OSError):
-            head, rest = self._head(peer)
-            if head:
-                self._on_request(head.lower())
-                with socket.create_connection(("127.0.0.1", self._console)) as console:
-                    console.sendall(self._rewritten(head) + rest)
-                    _carry(peer, console)
-        with self._lock:
-            self._open.discard(peer)
-
-    @staticmethod
-    def _head(peer: socket.socket) -> tuple[bytes, bytes]:
-        data = b""
-        while b"\r\n\r\n" not in data and len(data) < _HEAD_LIMIT:
-            more = peer.recv(65536)
-            if not more:
-                return b"", b""
-            data += more
-        head, _, rest = data.partition(b"\r\n\r\n")
-        return head + b"\r\n", rest
-
-    def _rewritten(self, head: bytes) -> bytes:
-        """Return the head for the console; a Host or Origin that is not ours stays what it was."""
-        head = re.sub(rb"(?im)^connection:.*\r\n", b"", head)
-        ours, theirs = (b"127.0.0.1:%d" % port for port in (self.port, self._console))
-        return head.replace(ours, theirs) + b"Connection: close\r\n" + self._bearer + b"\r\n"
-
-
-def _carry(peer: socket.socket, console: socket.socket) -> None:
-    """Pass bytes both ways until one side ends."""
-    with selectors.DefaultSelector() as ready:
-        ready.register(peer, selectors.EVENT_READ, console)
-        ready.register(console, selectors.EVENT_READ, peer)
-        while True:
-            for key, _ in ready.select():
-                source, sink = key.fileobj, key.data
-                assert isinstance(source, socket.socket)
-                data = source.recv(65536)
-                if not data:
-                    return
-                sink.sendall(data)
+    def _carry_up(self, console: socket.socket) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the other side has ended
+            while data := self.rfile.read1(65536):
+                console.sendall(data)
+            console.shutdown(socket.SHUT_RDWR)

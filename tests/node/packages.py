@@ -26,17 +26,11 @@ def node() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return an environment in which no proxy or option of the machine's own Node has a say."""
     return {k: v for k, v in os.environ.items() if not k.lower().startswith(("node_", "npm_"))}
 
 
 class Suite:
-    """One release of the official conformance suite.
-
-    Args:
-        package: its folder in node_modules.
-        options: which of its scenarios to run.
-    """
+    """One release of the official conformance suite, *package* in node_modules; *options* say which scenarios to run."""
 
     def __init__(self, package: str, *options: str) -> None:
         self._options = options
@@ -46,30 +40,19 @@ class Suite:
         """Return the names of all its server scenarios, or (*scheduled*) of all that it would run."""
         options = self._options if scheduled and "--requirements" in self._options else ["--server"]
         command = [node(), str(self._program), "list", *options]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, env=environment(), timeout=60
-        )
-        return set(re.findall(r"^ +- (\S+)", done.stdout, re.MULTILINE))
+        said = subprocess.check_output(command, text=True, env=environment(), timeout=60)
+        return set(re.findall(r"^ +- (\S+)", said, re.MULTILINE))
 
     def start(self, url: str, results: Path) -> subprocess.Popen[str]:
         """Run its scenarios at *url*; the results are whole once the process has ended."""
         program = ["--import", str(HERE / "patient.mjs"), str(self._program)]
-        command = [node(), *program, "server", "--url", url, "-o", str(results)]
-        return subprocess.Popen(
-            [*command, *self._options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment(),
-        )
+        command = [node(), *program, "server", "--url", url, "-o", str(results), *self._options]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return subprocess.Popen(command, **streams, text=True, env=environment())
 
 
 def checks(results: Path) -> dict[str, dict[str, str]]:
-    """Return the worst status of each check, by scenario.
-
-    The suite's statuses are SUCCESS, INFO, SKIPPED, WARNING and FAILURE; one check may stand in a
-    scenario more than once.
-    """
+    """Return the worst status of each check, by scenario: one may stand there more than once."""
     order = ["INFO", "SKIPPED", "SUCCESS", "WARNING", "FAILURE"]
     found: dict[str, dict[str, str]] = {}
     for folder in results.iterdir():
@@ -86,14 +69,9 @@ class TypeScript:
     """A Node process with official clients in it, by name; it does what it is told by JSON lines (client.mjs)."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [node(), str(HERE / "client.mjs")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
+        command = [node(), str(HERE / "client.mjs")]
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self._process = subprocess.Popen(command, **streams, text=True, env=environment())
 
     def ask(self, do: str, client: str, **more: Any) -> Any:
         """Send a command and wait for its answer; raise the client's own message where it threw."""
@@ -107,7 +85,6 @@ class TypeScript:
         return said["value"]
 
     def call(self, client: str, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool; return the result as the client gives it."""
         return self.ask("call", client, tool=tool, arguments=dict(arguments))
 
     def close(self) -> None:

@@ -26,7 +26,6 @@ class ScreenConsole(Console):
         self.start()
 
     def start(self, *more: str) -> None:
-        """Open it and wait until it listens and has drawn its first page."""
         (self.home / "daemon.json").unlink(missing_ok=True)
         self.pty = Pty([*self._words, *more], **self._terminal)
         self.process = self.pty.process  # type: ignore[assignment]
@@ -47,7 +46,6 @@ class ScreenConsole(Console):
         return self.pty.ended()
 
     def close(self) -> None:
-        """End it however it is, and fail if its log holds a traceback."""
         self.pty.close()
         log = self.home / "log" / "aileron.log"
         assert "Traceback" not in (log.read_text() if log.exists() else "")

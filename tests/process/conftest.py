@@ -3,9 +3,8 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -23,9 +22,8 @@ def furnished() -> Iterator[Path]:
         home = Path(folder) / "home"
         for file in sorted((ROOT / "examples" / "actions").glob("*.md")):
             aileron("action", "add", str(file), home=home)  # one by one: each is its own item
-        aileron(
-            "connector", "install", str(ROOT / "examples" / "connectors" / "mail-drafts"), home=home
-        )
+        connector = ROOT / "examples" / "connectors" / "mail-drafts"
+        aileron("connector", "install", str(connector), home=home)
         yield home
 
 
@@ -84,37 +82,15 @@ def attended(attend: Attend) -> Attended:
     return attend()
 
 
-@pytest.fixture(scope="session")
-def shared_mailbox() -> Iterator[Mailbox]:
-    with Mailbox() as running:
-        yield running
-
-
 @pytest.fixture
 def token(shared: Console) -> str:
     return shared.session()["token"]
 
 
-_C = TypeVar("_C", bound=Console)
-
-
-@contextmanager
-def _serving(furnished: Path, mailbox: Mailbox, kind: Callable[..., _C]) -> Iterator[_C]:
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        running = kind(shutil.copytree(furnished, Path(folder) / "home"), mailbox)
+@pytest.fixture(scope="session")
+def shared(furnished: Path) -> Iterator[Console]:
+    """One `aileron serve` for the tests that leave no trace which another would mind."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
+        running = Console(shutil.copytree(furnished, Path(folder) / "home"), mailbox)
         yield running
         running.close()
-
-
-@pytest.fixture(scope="session")
-def shared(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
-    """One `aileron serve` for the tests that leave no trace which another would mind."""
-    with _serving(furnished, shared_mailbox, Console) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def own_console(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
-    """One for the tests of a file that leave it as it was."""
-    with _serving(furnished, shared_mailbox, Console) as running:
-        yield running

@@ -15,12 +15,7 @@ import signal
 import sys
 from pathlib import Path
 
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    CoreEvent,
-    IntentRefused,
-    SessionsUpdated,
-)
+from aileron_core.console_port.events import ApprovalUpdated, IntentRefused, SessionsUpdated
 from aileron_core.console_port.intents import AllowHost, Approve, Deny, Intent, RefreshPreview
 from aileron_core.console_port.view_models import NO_HOSTS, ApprovalView, SessionView
 from aileron_core.home.layout import Home
@@ -35,22 +30,16 @@ def say(value: dict[str, object]) -> None:
     sys.stdout.flush()
 
 
+SHOWN = (
+    *("approval_id", "action", "state", "digest", "note", "outcome", "requester_gone"),
+    *("containment", "times_asked"),
+)
+
+
 def show(view: ApprovalView) -> None:
-    say(
-        {
-            "approval_id": view.approval_id,
-            "action": view.action,
-            "state": view.state,
-            "digest": view.digest,
-            "preview": view.preview.status,
-            "note": view.note,
-            "outcome": view.outcome,
-            "requester_gone": view.requester_gone,
-            "containment": view.containment,
-            "times_asked": view.times_asked,
-            "steps": {step.step_id: step.status for step in view.steps},
-        }
-    )
+    shown: dict[str, object] = {name: getattr(view, name) for name in SHOWN}
+    steps = {step.step_id: step.status for step in view.steps}
+    say({**shown, "preview": view.preview.status, "steps": steps})
 
 
 def show_hosts(session: SessionView) -> None:
@@ -60,7 +49,7 @@ def show_hosts(session: SessionView) -> None:
         say({"session": session.session_id, "refused": refused, "allowed": session.hosts.allowed})
 
 
-def on_event(event: CoreEvent) -> None:
+def on_event(event: object) -> None:
     if isinstance(event, ApprovalUpdated):
         show(event.view)
     elif isinstance(event, SessionsUpdated):
@@ -104,9 +93,8 @@ def main() -> None:
     home = Home(options.home)
     home.prepare()
     log_to(home, LogSettings())
-    core = core_thread(
-        home, options.route, accept_installed=options.accept_installed, failpoint=fail
-    )
+    accept = options.accept_installed
+    core = core_thread(home, options.route, accept_installed=accept, failpoint=fail)
     app = core.start()
     say({"url": app.address.url})
     snapshot = core.subscribe(on_event)

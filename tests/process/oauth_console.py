@@ -2,12 +2,11 @@
 
 python -I oauth_console.py PORT CERTIFICATE [ARGUMENTS OF aileron]
 
-The service gives device codes if TESTS_DEVICE_URL says where. SIGUSR2 makes it read at address 0: a SIGSEGV that is sent would be taken by the sandbox's engine for its own.
+SIGUSR2 makes it read at address 0: a SIGSEGV that is sent would be taken by the sandbox's engine for its own.
 """
 
 import ctypes
 import functools
-import os
 import signal
 import ssl
 import sys
@@ -15,18 +14,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from aileron_core.credentials.oauth_tokens import PROVIDERS, Provider
 from aileron_tui.cli import runtime
 from aileron_tui.cli.commands import aileron
-from tests.support.tls_service import HOST, TlsService
+from tests.support.tls_service import TlsService
 
 
 def main() -> None:
     signal.signal(signal.SIGUSR2, lambda *_: ctypes.string_at(0))
     port, certificate = int(sys.argv.pop(1)), sys.argv.pop(1)
     service = TlsService(port=port, trust=ssl.create_default_context(cafile=certificate))
-    if url := os.environ.get("TESTS_DEVICE_URL"):
-        PROVIDERS[HOST] = Provider(name="Example", device_url=url)  # type: ignore[index]
     runtime.core_thread = functools.partial(runtime.core_thread, make_outgoing=service.client)
     aileron(prog_name="aileron")
 

@@ -24,10 +24,8 @@ def main(home: Path, *, stated: bool) -> None:
             body["summary"] = "Nothing happened"
         text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         digest = hashlib.sha256(before + text.encode()).digest()
-        database.execute(
-            "UPDATE audit SET prev = ?, hash = ?, body = ? WHERE seq = ?",
-            (before, digest, text, seq),
-        )
+        values = (before, digest, text, seq)
+        database.execute("UPDATE audit SET prev = ?, hash = ?, body = ? WHERE seq = ?", values)
         before = digest
     seq, at = rows[-1][:2]
     head = {"seq": seq, "hash": before.hex(), "count": seq, "at": at}

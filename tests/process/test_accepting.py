@@ -25,25 +25,22 @@ NOTICED = 60.0
 """Seconds; the promise is one, and the rest is for a machine that does many things at once."""
 
 
-def console_in_tmux(home: Path, mailbox: Mailbox, socket: str = "t") -> Tmux:
-    """Start the console of *home* in a terminal of 120 by 48; nothing is accepted by that."""
+Consoles = Callable[[], Tmux]
+
+
+@pytest.fixture
+def consoles(home: Path, mailbox: Mailbox) -> Iterator[Consoles]:
+    running: list[Tmux] = []
     route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
     command = shell(*CLI, "console", "--home", str(home), "--route", route)
     foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
     environment = {name: text for name, text in os.environ.items() if name not in foreign}
-    return Tmux(home.parent / socket, command, environment, home.parent)
-
-
-@pytest.fixture
-def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
-    """Start the console of the test's home in a terminal; nothing in the home is accepted."""
-    running: list[Tmux] = []
 
     def start() -> Tmux:
         for earlier in running:
             earlier.close()  # it hangs up on the console, which then still has to end
         eventually(lambda: lock_owner(home) is None, "nobody holds the home")
-        running.append(console_in_tmux(home, mailbox, f"t{len(running)}"))
+        running.append(Tmux(home.parent / f"t{len(running)}", command, environment, home.parent))
         return running[-1]
 
     yield start
@@ -72,8 +69,8 @@ class Agent:
                 await anyio.sleep(0.01)
 
 
-def relay_of(home: Path, **more: str) -> StdioServerParameters:
-    env = {"PATH": os.environ["PATH"], "AILERON_HOME": str(home), **more}
+def relay_of(home: Path) -> StdioServerParameters:
+    env = {"PATH": os.environ["PATH"], "AILERON_HOME": str(home)}
     return StdioServerParameters(command=RELAY, env=env)
 
 
@@ -83,10 +80,8 @@ async def connected(home: Path, era: str) -> AsyncIterator[Agent]:
     options: Any = {"mode": era, "read_timeout_seconds": 60}
     if era == OLD:
         options["message_handler"] = agent.on_message
-    async with (
-        Client(relay_of(home), **options) as agent.client,
-        anyio.create_task_group() as group,
-    ):
+    client = Client(relay_of(home), **options)
+    async with client as agent.client, anyio.create_task_group() as group:
         if era == NEW:
             listening = anyio.Event()
 
@@ -107,7 +102,6 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def accept(console: Tmux, name: str) -> None:
-    """Read the file that the console shows, which must be *name*, to its end, and press the key."""
     what = name.partition(" ")[2]
     console.until(f"Name        ┃ {what}")
     console.read_on(re.compile(rf"^ ✓ All seen\. t accepts the {re.escape(name)}", re.MULTILINE))
@@ -123,20 +117,15 @@ def rewrite_with_its_old_time(path: Path) -> None:
 
 
 @pytest.mark.parametrize("era", variants([NEW, OLD]))
-async def test_agents_see_what_a_person_accepted_and_nothing_else(
-    home: Path, consoles: Callable[[], Tmux], era: str
-) -> None:
-    """Nothing at first; an action the moment its key was pressed, and of a changed file what was accepted, after a restart too."""
+async def test_agents_see_only_what_was_accepted(home: Path, consoles: Consoles, era: str) -> None:
     console = await in_thread(consoles)
     await in_thread(lambda: console.until("not seen yet"))
     file = home / "actions" / "get-draft.md"
     async with connected(home, era) as agent:
         assert await agent.tools() == set()
         await in_thread(lambda: accept(console, "connector local://aileron/mail-drafts@0.1.0"))
-        assert (agent.list_changes, await agent.tools()) == (
-            0,
-            set(),
-        )  # nothing that it could see changed
+        assert agent.list_changes == 0  # nothing that it could see changed
+        assert await agent.tools() == set()
         await in_thread(lambda: accept(console, "action get-draft"))
         await agent.until_list_changes(1)
         assert await agent.tools() == {"get_draft"}

@@ -53,7 +53,6 @@ def listed(home: Path) -> list[dict[str, Any]]:
 
 
 def told(home: Path, *words: str, code: int = 0, env: Mapping[str, str] | None = None) -> str:
-    """Return what `aileron binding WORDS` says to a person."""
     done = aileron("binding", *words, home=home, code=code, env=env)
     return done.stderr if code else done.stdout
 
@@ -98,9 +97,7 @@ def test_an_account_is_bound_listed_and_revoked(home: Path, unlocked: Console) -
     assert found == ["binding.created", "binding.revoked"]
 
 
-def test_another_program_of_the_account_can_ask_and_never_widen(
-    home: Path, unlocked: Console
-) -> None:
+def test_another_program_of_the_user_can_ask_and_never_widen(home: Path, unlocked: Console) -> None:
     """On the socket, with the vault unlocked: each widening request needs the passphrase, each time."""
     setup(home, "--account", "ana@example.com")
     before = listed(home)
@@ -153,7 +150,6 @@ def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Cons
 
 
 def test_a_connector_that_changed_is_bound_again_after_a_yes(home: Path, unlocked: Console) -> None:
-    """Its new host is said; until then nothing of it uses the account."""
     setup(home)
     unlocked.end()
     shutil.rmtree(home / "store")
@@ -172,7 +168,6 @@ def test_a_connector_that_changed_is_bound_again_after_a_yes(home: Path, unlocke
 
 
 def test_no_secret_is_anywhere_but_in_the_request(home: Path, unlocked: Console) -> None:
-    """Answers, errors, log, audit, database and files; the vault's file has it encrypted."""
     body = {
         "passphrase": PHRASE, "connector_hash": FQN, "identity": "work", "account": "ana", "secret": KEY,
     }  # fmt: skip
@@ -199,9 +194,7 @@ def test_no_secret_is_anywhere_but_in_the_request(home: Path, unlocked: Console)
 
 
 @pytest.mark.real
-def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
-    home: Path, serve: Serve
-) -> None:
+def test_the_secret_is_typed_unseen_into_a_vault_made_for_it(home: Path, serve: Serve) -> None:
     """Who has no vault gets one; who has it locked is asked for its passphrase."""
     console = serve()
     terminal = binding_terminal(home, "setup", "scripted")
@@ -225,15 +218,13 @@ def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
 
 
 @pytest.mark.real
-def test_the_values_of_a_server_are_typed_unseen_and_again_where_it_asks_for_others(
-    home: Path, folder: Path, serve: Serve
-) -> None:
+def test_values_of_a_server_are_typed_unseen_and_again_for_others(home: Path, serve: Serve) -> None:
     """Read from a descriptor they are a JSON object. Lists have their names, and no file has a value."""
     name = "environment/small/default"
 
     def install(*secrets: str) -> None:
         shutil.rmtree(home / "store")
-        install_server(home, table(folder, secrets=secrets, hosts=(HOST,)))
+        install_server(home, table(home.parent, secrets=secrets, hosts=(HOST,)))
 
     install("TOKEN", "PEM")
     console = serve()
@@ -308,9 +299,7 @@ def test_a_shell_completes_connectors_and_accounts(home: Path, unlocked: Console
     assert bash_words(home, "aileron binding revoke api") == []
 
 
-def test_a_servers_secret_goes_into_the_vault_at_a_word_and_nowhere_else(
-    home: Path, unlocked: Console
-) -> None:
+def test_a_servers_secret_goes_into_the_vault_alone(home: Path, unlocked: Console) -> None:
     """`aileron server add --from`: out of an agent's settings, which stay as they are."""
     unlocked.end()
     shutil.rmtree(home / "store")
@@ -352,10 +341,9 @@ def model_keys(home: Path) -> list[dict[str, str]]:
     return aileron_json("gateway", "key", "list", home=home)["items"]
 
 
-def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
+def test_a_key_is_stored_listed_and_removed_with_the_passphrase(
     home: Path, unlocked: Console
 ) -> None:
-    """Each step says what it is about and is on record; the key is in no output, answer or file."""
     words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
     refused = aileron(*words, home=home, stdin=MODEL_KEY, code=2)
     assert "passphrase" in refused.stderr
@@ -392,9 +380,7 @@ def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
     assert not [each for each in files(home) if MODEL_KEY.encode() in each.read_bytes()]
 
 
-def test_a_key_that_config_sends_elsewhere_later_is_named_and_not_used(
-    home: Path, unlocked: Console
-) -> None:
+def test_a_key_that_config_now_sends_elsewhere_is_not_used(home: Path, unlocked: Console) -> None:
     """It is for one address; without a console the files say so too."""
     words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
     aileron(*words, home=home, stdin=MODEL_KEY, env=KNOWN)

@@ -82,7 +82,6 @@ def close(pty: Pty) -> None:
 def test_a_console_attached_beside_the_open_one_approves_as_its_own_hand(
     sit: Callable[..., ScreenConsole], attach: Attach, mailbox: Mailbox
 ) -> None:
-    """Confirmed by its words with a second key; the other screen names its hand; closing it ends nothing."""
     console = sit()
     first, second = console.pty, attach()
     confirm(first, words_of(second), f"process {second.process.pid}")
@@ -102,7 +101,6 @@ def test_a_console_attached_beside_the_open_one_approves_as_its_own_hand(
 def test_serve_gets_a_console_that_the_vaults_passphrase_confirms(
     home: Path, serve: Serve, attach: Attach, mailbox: Mailbox
 ) -> None:
-    """A wrong passphrase asks again. Killed, its screen says within three seconds that nothing can be decided."""
     make_vault(home, PHRASE)
     console = serve(mailbox)
     assert console.unlock(PHRASE).status == 200
@@ -128,9 +126,8 @@ def test_serve_gets_a_console_that_the_vaults_passphrase_confirms(
 # Over ssh: the tests' own user, on loopback
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin")
-needs_sshd = pytest.mark.skipif(
-    SSHD is None or shutil.which("ssh") is None, reason="there is no sshd"
-)
+no_ssh = SSHD is None or shutil.which("ssh") is None
+needs_sshd = pytest.mark.skipif(no_ssh, reason="there is no sshd")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,13 +235,11 @@ def test_a_console_attached_over_ssh_approves_and_is_cut_off_within_three_second
 
 
 @needs_sshd
-def test_at_serve_the_passphrase_is_typed_on_the_machine_itself(
-    box: Machine, home: Path, serve: Serve, mailbox: Mailbox
-) -> None:
+def test_at_serve_the_passphrase_is_typed_there(box: Machine, home: Path, serve: Serve) -> None:
     """The attached console asks for none; `aileron attach --confirm` there takes its words. Then it binds an account."""
     install(home)
     make_vault(home, PHRASE)
-    console = serve(mailbox)
+    console = serve()
     assert console.unlock(PHRASE).status == 200
     pty = box.run("ssh://box")
     words = words_of(pty).replace(" · ", "-")
@@ -270,10 +265,7 @@ def test_at_serve_the_passphrase_is_typed_on_the_machine_itself(
 
 
 @needs_sshd
-def test_what_keeps_ssh_from_attaching_is_said(
-    box: Machine, serve: Serve, mailbox: Mailbox, folder: Path
-) -> None:
-    """No ssh, no such host, an option for a host, no aileron there, another version there, no console there."""
+def test_what_keeps_ssh_from_attaching_is_said(box: Machine, serve: Serve, folder: Path) -> None:
     empty = folder / "empty"
     empty.mkdir()
 
@@ -288,7 +280,7 @@ def test_what_keeps_ssh_from_attaching_is_said(
     refused("box", "is not of the form")
     refused("ssh://box:1", "ssh could not connect to box: ssh: connect to host 127.0.0.1 port 1")
     refused("ssh://box", "On box: No console is running on")
-    serve(mailbox)
+    serve()
     box.install("echo aileron attach 9.9.9; exec cat")
     refused("ssh://box", "Aileron 9.9.9 is on box, and 0.1.0 here.")
     box.install("echo 'no such option: --stdio' >&2; exit 2")
@@ -300,7 +292,6 @@ def test_what_keeps_ssh_from_attaching_is_said(
 async def test_a_browser_is_paired_by_a_link_whose_secret_stays_out_of_arguments_and_files(
     sit: Callable[..., ScreenConsole], tmp_path: Path
 ) -> None:
-    """The words on both sides are the same, and so is the program that the kernel knows."""
     page = tmp_path / "page"
     program(tmp_path / "bin/xdg-open", f'#!/bin/sh\ncp "$1" {page}.new && mv {page}.new {page}\n')
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"

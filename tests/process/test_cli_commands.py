@@ -7,6 +7,7 @@ import signal
 import subprocess
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -25,6 +26,7 @@ from tests.support.server_harness import (
     Serve,
     aileron,
     aileron_json,
+    eventually,
     on_a_terminal,
 )
 
@@ -44,9 +46,7 @@ def test_without_a_console_it_is_69(home: Path, arguments: tuple[str, ...]) -> N
     assert body.get("running") is False or body["error"]["class"] == "unavailable"
 
 
-def test_status_says_how_it_is_to_a_person_in_local_time_and_to_a_program_in_utc(
-    console: Console,
-) -> None:
+def test_status_says_how_it_is_and_a_person_reads_local_time(console: Console) -> None:
     token = console.session()["token"]
     console.run("send-draft", {"draft_id": DRAFT}, token)
     found = aileron_json("status", home=console.home)
@@ -144,7 +144,6 @@ def test_what_there_is_not_is_said_to_be_not_found(shared: Console) -> None:
 
 
 def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
-    """Files are copied once they are valid; they count once accepted, and the list says so."""
     home = tmp_path / "home"
     added = aileron_json("action", "add", str(EXAMPLES / "actions"), home=home)
     assert [item["did"] for item in added["items"]] == ["added"] * 3
@@ -178,9 +177,7 @@ def test_removing_never_leaves_the_folder(home: Path) -> None:
 # Running
 
 
-def test_an_ungated_run_takes_words_or_json_prints_its_output_and_is_2_where_they_cannot_be_used(
-    console: Console, tmp_path: Path
-) -> None:
+def test_an_ungated_run_takes_words_or_json(console: Console, tmp_path: Path) -> None:
     """Whether the command line or the gate refuses them; no session is left open."""
     run = ("action", "run", "get-draft")
     done = aileron(*run, "--arg", f"id={DRAFT}", home=console.home)
@@ -231,10 +228,7 @@ def waiting_approval(attended: Attended) -> str:
     return next(i for i, view in views.items() if view["state"] == "pending")
 
 
-def test_a_run_ends_with_0_76_1_130_or_69_as_person_service_and_console_do(
-    attended: Attended, mailbox: Mailbox
-) -> None:
-    """With its output and the three words in JSON; with the reason, marked where it is hostile; with the answer."""
+def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) -> None:
     run = Run(attended.home, "--json")
     approval = waiting_approval(attended)
     attended.approve(approval)
@@ -305,6 +299,7 @@ def test_connectors_are_installed_and_listed(tmp_path: Path) -> None:
 def test_the_audit_is_read_with_and_without_a_console(console: Console) -> None:
     ran = aileron_json("action", "run", "list-drafts", home=console.home)["audit_id"]
     pending = aileron_json(*SEND, home=console.home, code=75)
+    eventually(lambda: "preview.fetched" in [each["event"] for each in console.records()])
     for running in (True, False):
         items = aileron_json("audit", "list", home=console.home)["items"]
         assert [item["seq"] for item in items] == list(range(1, len(items) + 1))
@@ -361,13 +356,11 @@ def test_a_reader_that_goes_away_is_no_fault_of_ours(console: Console) -> None:
     assert "fault" not in done.stderr
 
 
-def test_opening_hands_a_graphical_browser_the_consoles_own_page_and_nothing_else(
-    home: Path, serve: Serve, mailbox: Mailbox, tmp_path: Path
-) -> None:
+def test_a_browser_is_handed_the_consoles_page(home: Path, serve: Serve, mailbox: Mailbox) -> None:
     """The key that pairs a browser is named as the person set it: to the agent, here, and on the page."""
     (home / "config.toml").write_text('[console.keys]\nopen_review = "f9"\n')
     assert DEFAULT_REGISTRY.key_label("open_review") == LINK_KEY
-    console, folder, seen = serve(mailbox), tmp_path / "bin", tmp_path / "seen"
+    console, folder, seen = serve(mailbox), home.parent / "bin", home.parent / "seen"
     for name in ("xdg-open", "www-browser", "w3m", "lynx"):
         program(folder / name, f'#!/bin/sh\nprintf "%s\\n" {name} "$#" "$1" > {seen}\n')
     path = {"PATH": f"{folder}:{os.environ['PATH']}"}
@@ -426,7 +419,6 @@ def test_nothing_in_the_environment_adds_code(home: Path, tmp_path: Path) -> Non
 
 
 def test_the_doctor_names_what_is_not_contained(home: Path, serve: Serve) -> None:
-    """Agents, machine, code and home; a session that opened itself is an uncontained neighbour."""
     session = serve(accept=False).session()["session_id"]
     said = aileron_json("doctor", home=home, code=None)
     assert {each["name"] for each in said["agents"]} == {
@@ -449,3 +441,107 @@ def test_a_missing_agent_fails_only_if_it_was_asked_for(home: Path, tmp_path: Pa
     assert "Goose is not installed. Run curl -fsSL https://github.com/aaif-goose/goose/" in goose
     said = aileron_json("doctor", home=home, code=None, env=nothing)
     assert said["ok"] == all(each["level"] != "broken" for each in said["findings"])
+
+
+# Checking actions
+
+ACTIONS = EXAMPLES / "actions"
+
+
+@pytest.fixture
+def absent(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def checked_folder(tmp_path: Path) -> Path:
+    """One good file, a lenient one, and every kind of bad one."""
+    path, strict = tmp_path / "files", (ACTIONS / "get-draft.md").read_bytes()
+    path.mkdir()
+    for name, data in {
+        "good": strict,
+        "lenient": strict.replace(b'type = "string"', b'type = "String"'),
+        "broken": b"+++\nname = \n+++\n",
+        "no-action": b"+++\n+++\n",
+        "binary": b"\xff\xfe\x00",
+    }.items():
+        (path / f"{name}.md").write_bytes(data)
+    (path / "folder.md").mkdir()
+    (path / "dangling.md").symlink_to(path / "nowhere.md")
+    os.mkfifo(path / "pipe.md")
+    (path / "README.md").write_text("not an action")
+    (path / "NAME").mkdir()
+    (path / "NAME" / "action.md").write_bytes(strict)
+    return path
+
+
+def check(path: Path | str, *options: str, home: Path, code: int = 0) -> dict[str, Any]:
+    return aileron_json("action", "check", str(path), *options, home=home, code=code)
+
+
+def said_of(path: Path, home: Path, code: int = 0) -> str:
+    return aileron("action", "check", str(path), home=home, code=code).stdout
+
+
+def test_good_files_are_0_and_a_path_that_leads_nowhere_is_2(tmp_path: Path, absent: Path) -> None:
+    assert check(ACTIONS, home=absent) == {"files": 3, "ok": True, "problems": []}
+    assert said_of(ACTIONS, absent).endswith("3 files checked: 0 errors, 0 warnings.\n")
+    (tmp_path / "void").mkdir()
+    for bad in ("nowhere.md", "void"):
+        done = aileron("action", "check", str(tmp_path / bad), home=absent, code=2)
+        assert done.stderr.startswith("aileron: ")
+        assert done.stderr.count("\n") == 1
+    aileron("action", "check", home=absent, code=2)
+    assert not absent.exists()
+
+
+def test_a_folder_whose_previews_break_a_rule_is_warned_of(tmp_path: Path, absent: Path) -> None:
+    """Once the file that declares their op is missing, or asks itself; of one file alone nobody knows."""
+    send, get = tmp_path / "send-draft.md", tmp_path / "get-draft.md"
+    for path in (send, get):
+        data = (ACTIONS / path.name).read_bytes()
+        path.write_bytes(re.sub(rb"sha256:[0-9a-f]{64}", b"sha256:bound-at-release", data))
+    assert check(tmp_path, home=absent)["problems"] == []
+    gated = get.read_bytes().replace(b"+++\n\n#", b"\n[approval]\nrequired = true\n+++\n\n#")
+    get.write_bytes(gated)
+    (problem,) = check(tmp_path, home=absent)["problems"]
+    assert (problem["file"], problem["key"]) == (str(send), "approval.preview.op")
+    assert "is an op of the gated action get-draft" in problem["message"]
+    get.unlink()
+    said = said_of(tmp_path, absent)
+    assert "must be declared idempotent = true" in said
+    assert "send-draft.md:" in said
+    assert said.endswith("1 file checked: 0 errors, 1 warning.\n")
+    assert check(send, home=absent)["problems"] == []
+
+
+def test_one_bad_file_never_hides_the_others(checked_folder: Path, absent: Path) -> None:
+    body = check(checked_folder, home=absent, code=1)
+    assert (body["files"], body["ok"]) == (9, False)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for problem in body["problems"]:
+        assert set(problem) == {
+            "file", "line", "column", "key", "severity", "class", "message",
+        }  # fmt: skip
+        found.setdefault(Path(problem["file"]).stem, []).append(problem)
+    bad = {"broken", "no-action", "binary", "folder", "dangling", "pipe"}
+    assert set(found) == {"lenient", *bad}
+    assert [problem["severity"] for problem in found["lenient"]] == ["warning"]
+    assert len(found["no-action"]) == 6
+    (broken,) = found["broken"]
+    assert (broken["line"], broken["class"]) == (2, "parse_error")
+    text = said_of(checked_folder, absent, 1)
+    assert f"✗ {checked_folder}/broken.md:2:" in text
+    assert f"! {checked_folder}/lenient.md:" in text
+    assert text.endswith(", 1 warning.\n")
+
+
+def test_warnings_alone_are_0_and_portable_makes_them_1(checked_folder: Path, absent: Path) -> None:
+    """What runs here is no failure, unless the question was whether it runs elsewhere."""
+    lenient = checked_folder / "lenient.md"
+    assert check(lenient, home=absent)["ok"] is True
+    error, warning = check(lenient, "--portable", home=absent, code=1)["problems"]
+    assert (error["class"], error["severity"]) == ("portability", "error")
+    assert (warning["class"], warning["severity"]) == ("leniency", "warning")
+    assert error["key"] == "inputs[0].type"
+    assert check(checked_folder / "good.md", "--portable", home=absent)["problems"] == []

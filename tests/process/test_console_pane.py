@@ -42,7 +42,6 @@ def in_tmux(folder: Path) -> Tmux:
 
 
 def test_a_console_opens_in_a_pane_of_its_own_and_shows_the_session(launching: Path) -> None:
-    """None runs, so one opens; the agent keeps the keyboard; the console stays afterwards."""
     with contextlib.closing(in_tmux(launching)) as tmux:
         tmux.until(lambda _: tmux.panes() == 2)
         tmux.until("the agent is up", pane=1)
@@ -123,9 +122,7 @@ def leave(console: Tmux) -> None:
     console.until("Body was shown in less, as shown here.")
 
 
-def test_the_pager_shows_the_field_as_drawn_and_the_console_comes_back_unarmed(
-    fixture_screen: Tmux,
-) -> None:
+def test_the_pager_shows_a_field_as_drawn_and_the_console_is_unarmed(fixture_screen: Tmux) -> None:
     """Its keys are its own: what decides in the console decides nothing here, nor afterwards.
 
     Shell, pipe and editor of `less` are off: a person may press any key over a hostile text.
@@ -143,10 +140,7 @@ def test_the_pager_shows_the_field_as_drawn_and_the_console_comes_back_unarmed(
     assert "will read it" not in shown
 
 
-def test_a_console_that_is_ended_ends_its_pager_and_gives_the_terminal_back(
-    fixture_screen: Tmux,
-) -> None:
-    """SIGTERM while the pager holds the terminal: both go, the shell has its line again."""
+def test_an_ended_console_ends_its_pager_and_gives_the_terminal_back(fixture_screen: Tmux) -> None:
     open_pager(fixture_screen)
     pid = console_pid(fixture_screen)
     (pager,) = children(pid)

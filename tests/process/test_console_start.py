@@ -48,7 +48,6 @@ def test_the_line_is_gone_before_the_screen_and_after_a_refusal(home: Path) -> N
 
 
 def test_neither_a_reader_of_lines_nor_a_file_gets_the_line(home: Path) -> None:
-    """`--plain` says its own first line; without a terminal there is the error alone."""
     with contextlib.closing(Pty([*CLI, "console", "--plain", "--home", str(home)])) as pty:
         pty.shows("Keys: ")
         assert b"opening" not in pty.raw

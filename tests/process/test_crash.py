@@ -10,15 +10,8 @@ import pytest
 
 from examples.mailbox.server import Mailbox
 from tests.support.core_harness import audit_problems
-from tests.support.server_harness import (
-    DRAFT,
-    Answer,
-    Attend,
-    Attended,
-    aileron,
-    aileron_json,
-    eventually,
-)
+from tests.support.processes import eventually
+from tests.support.server_harness import DRAFT, Answer, Attend, Attended, aileron, aileron_json
 from tests.support.variants import variants
 
 GATED = {
@@ -162,10 +155,7 @@ def test_a_gated_run_survives_a_kill_at_every_step(
     ends(attended)
 
 
-def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
-    attended: Attended, mailbox: Mailbox
-) -> None:
-    """The service has it and has not answered: nobody sends it again."""
+def test_a_kill_with_the_request_out_ends_as_unknown(attended: Attended, mailbox: Mailbox) -> None:
     token = attended.session()["token"]
     mailbox.control(hang="send")
     approval = ask_send(attended, token)
@@ -233,7 +223,6 @@ def test_an_ungated_run_survives_a_kill_at_every_step(
 
 
 def cause(event: str, console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
-    """Have happen what is recorded as *event*."""
     if event == "run.asked_again":
         ask_send(console, token)
     elif event == "approval.withdrawn":
@@ -272,7 +261,6 @@ ENDS = [
 def test_every_other_end_survives_a_kill_before_and_after_it(
     attend: Attend, mailbox: Mailbox, failpoint: str, found: str, then: str
 ) -> None:
-    """The state on disk is that of the last record; the next life goes on from there and sends nothing."""
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
     approval = ask_send(attended, token)
@@ -361,7 +349,6 @@ def chain(home: Path) -> None:
 
 
 def ask_for_chain(console: Attended, token: str) -> str:
-    """Ask, and have the first step approved."""
     approval: str = console.run("chain", {"draft_id": DRAFT}, token).json["approval_id"]
     console.approve(approval)
     return approval
@@ -459,7 +446,7 @@ def test_a_kill_while_a_halted_run_is_taken_up_changes_nothing(
 
 
 @pytest.mark.usefixtures("chain")
-def test_a_kill_while_the_second_question_is_out_asks_it_again_and_voids_the_old_one(
+def test_a_kill_while_the_second_question_is_out_voids_it(
     attended: Attended, mailbox: Mailbox
 ) -> None:
     """A yes to the earlier life's digest is none: it has a nonce of that life."""

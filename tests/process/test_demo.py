@@ -17,21 +17,18 @@ from tests.process.tmux import Tmux, shell
 from tests.support.server_harness import CLI, aileron, aileron_json
 from tests.support.variants import variants
 
-HIDDEN_TEXT = r"^ ▲ Hidden text in Subject: RLI, PDI"
 ALL_SEEN = r"^ ✓ All seen\. "
 
 
 class Demo:
     """The demo in a terminal of *size*, and somebody at its keyboard."""
 
-    def __init__(self, folder: Path, size: tuple[int, int], **environment: str) -> None:
+    def __init__(self, folder: Path, size: tuple[int, int] = (120, 48), **environment: str) -> None:
         self.folder = folder
-        self.terminal = Tmux(
-            folder / "t", shell(*CLI, "demo"),
-            {"PATH": os.environ["PATH"], "HOME": str(folder / "person"),
-             "AILERON_HOME": str(folder / "real"), "TMPDIR": str(folder), "LANG": "C.UTF-8",
-             **environment}, folder, size=size,
-        )  # fmt: skip
+        person = {"HOME": str(folder / "person"), "AILERON_HOME": str(folder / "real")}
+        machine = {"PATH": os.environ["PATH"], "TMPDIR": str(folder), "LANG": "C.UTF-8"}
+        everything = {**person, **machine, **environment}
+        self.terminal = Tmux(folder / "t", shell(*CLI, "demo"), everything, folder, size=size)
 
     @property
     def home(self) -> Path:
@@ -44,6 +41,9 @@ class Demo:
         with urllib.request.urlopen(f"http://{found[1]}/_state", timeout=30) as answer:
             return json.load(answer)
 
+    def console_pid(self) -> int:
+        return json.loads((self.home / "daemon.json").read_text())["pid"]
+
     def sent(self) -> list[str]:
         return [mail["subject"] for mail in self.state()["sent"]]
 
@@ -54,11 +54,6 @@ class Demo:
     def sees(self, *patterns: str) -> str:
         return self.terminal.until(shows(*patterns))
 
-    def quit(self) -> str:
-        ended = self.terminal.quit()
-        assert "Traceback" not in ended
-        return ended
-
     def close(self) -> None:
         self.terminal.close()
         assert not list(self.folder.glob("aileron-demo-*")), "it left its home behind"
@@ -68,7 +63,7 @@ class Demo:
 
 @pytest.fixture
 def demo(folder: Path) -> Iterator[Demo]:
-    with contextlib.closing(Demo(folder, (120, 48))) as running:
+    with contextlib.closing(Demo(folder)) as running:
         yield running
 
 
@@ -77,7 +72,6 @@ def shows(*patterns: str) -> Callable[[str], bool]:
 
 
 def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo) -> None:
-    """Three agents, six scenes: the service and the agents end with what the person decided."""
     demo.sees(
         "1 of 6  A plain mail", "WILL HAPPEN", ALL_SEEN,
         r"\A.*  3 agents ",
@@ -105,7 +99,7 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     assert "11.20 EUR" in demo.state()["sent"][1]["body"]
 
     demo.press(
-        "S", "3 of 6  This mail has hidden characters", HIDDEN_TEXT,
+        "S", "3 of 6  This mail has hidden characters", r"^ ▲ Hidden text in Subject: RLI, PDI",
         "5 hidden characters", "1 look-alike name", "invoice‹RLO›fdp.exe",
         r"┃ ✓ All seen\. This was approved before\. Press a\.",
     )  # fmt: skip
@@ -142,7 +136,8 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
 
     ended = demo.press("S", r"End of the demo\.")
     assert "S next scene" not in ended.splitlines()[-1]
-    ended = demo.quit()
+    ended = demo.terminal.quit()
+    assert "Traceback" not in ended
     assert 'office-agent: denied: "A person denied this.' in ended
     assert "The mail service sent 3 mails:" in ended
     # In the clone of a newcomer, `make demo` has put no `aileron` on the path.
@@ -151,15 +146,13 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     assert subprocess.run([command[1], "version"], cwd=demo.folder, check=False).returncode == 0
 
 
-def test_scenes_are_skipped_in_80_by_24_without_utf_8_and_colour_and_ending_the_demo_ends_everything(
-    folder: Path,
-) -> None:
+def test_scenes_are_skipped_in_80_by_24_ascii_and_an_end_ends_everything(folder: Path) -> None:
     """`S` decides nothing: its agent takes the call back. Each introduction is whole on its line, in ASCII.
 
     A closed terminal or `kill` ends the demo in any scene: nothing goes on alone, and the home goes.
     """
-    narrow = Demo(folder, (80, 24), LANG="C", LC_ALL="C", NO_COLOR="1")
-    with contextlib.closing(narrow) as demo:
+    plain = {"LANG": "C", "LC_ALL": "C", "NO_COLOR": "1"}
+    with contextlib.closing(Demo(folder, (80, 24), **plain)) as demo:
         assert demo.sees("1 of 6", "WILL HAPPEN").isascii()
         for number in range(2, 7):
             screen = demo.press("S", f"{number} of 6", "WILL HAPPEN")
@@ -170,7 +163,7 @@ def test_scenes_are_skipped_in_80_by_24_without_utf_8_and_colour_and_ending_the_
         listed = aileron("audit", "list", "--json", "-n", "500", home=demo.home).stdout
         assert listed.count('"approval.withdrawn"') == 5
         assert listed.count('"approval.approved"') == 0
-        console = json.loads((demo.home / "daemon.json").read_text())["pid"]
+        console = demo.console_pid()
         status = Path(f"/proc/{console}/status").read_text()
         parent = int(re.search(r"^PPid:\t(\d+)", status, re.MULTILINE)[1])  # type: ignore[index]
         os.kill(parent, signal.SIGTERM)
@@ -188,7 +181,7 @@ def test_a_console_that_is_ended_leaves_a_terminal_to_type_in(
 ) -> None:
     """SIGKILL leaves the console no time; the alternate screen and raw keys end all the same."""
     demo.terminal.until("WILL HAPPEN")
-    os.kill(json.loads((demo.home / "daemon.json").read_text())["pid"], number)
+    os.kill(demo.console_pid(), number)
     shown = demo.terminal.until(ended)
     assert said in shown
     assert "WILL HAPPEN" not in shown

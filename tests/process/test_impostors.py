@@ -107,9 +107,7 @@ def test_in_a_home_that_nobody_holds_no_listener_is_even_connected_to(tmp_path: 
         b"\x00\xff" * 50,
     ],
 )
-def test_a_listener_on_the_old_port_gets_a_question_and_no_token(
-    tmp_path: Path, answer: bytes
-) -> None:
+def test_a_listener_on_the_port_gets_a_question_and_no_token(tmp_path: Path, answer: bytes) -> None:
     """It cannot prove that it knows the token, whatever it answers."""
     with listening(listen_tcp(), answer) as listener:
         url = f"http://127.0.0.1:{listener.port}"
@@ -124,9 +122,7 @@ def test_a_listener_on_the_old_port_gets_a_question_and_no_token(
     assert "no token was sent" in said
 
 
-def test_the_old_port_is_not_asked_while_a_console_holds_the_home(
-    real_console: ThreadConsole,
-) -> None:
+def test_the_old_port_is_not_asked_while_a_console_runs(real_console: ThreadConsole) -> None:
     """AILERON_URL may name a port that is somebody else's by now: the socket is taken instead."""
     with listening(listen_tcp(), HEALTHY) as listener:
         url = f"http://127.0.0.1:{listener.port}"
@@ -136,9 +132,7 @@ def test_the_old_port_is_not_asked_while_a_console_holds_the_home(
     assert listener.heard == []
 
 
-def test_the_real_console_proves_itself_on_its_port(
-    real_console: ThreadConsole, tmp_path: Path
-) -> None:
+def test_the_console_proves_itself_on_its_port(real_console: ThreadConsole, tmp_path: Path) -> None:
     """Where only the port can be reached, the session goes on over it."""
     url = f"http://127.0.0.1:{real_console.port}"
     relay = RawRelay(tmp_path / "elsewhere", AILERON_URL=url, AILERON_TOKEN=TOKEN)
@@ -148,9 +142,7 @@ def test_the_real_console_proves_itself_on_its_port(
     assert relay.end() == (0, "")
 
 
-def test_passing_the_question_on_to_the_real_console_proves_nothing(
-    real_console: ThreadConsole, tmp_path: Path
-) -> None:
+def test_passing_the_question_on_to_the_console_proves_nothing(real_console: ThreadConsole) -> None:
     """The port stands in the proof, so one for another port is worthless."""
     sock = listen_tcp()
     heard: list[bytes] = []
@@ -170,7 +162,7 @@ def test_passing_the_question_on_to_the_real_console_proves_nothing(
     thread.start()
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
     try:
-        refused(tmp_path / "elsewhere", AILERON_URL=url, AILERON_TOKEN=TOKEN)
+        refused(real_console.home / "elsewhere", AILERON_URL=url, AILERON_TOKEN=TOKEN)
     finally:
         sock.shutdown(socket.SHUT_RDWR)
         sock.close()
@@ -189,9 +181,7 @@ def test_any_other_address_is_refused_with_the_forms_there_are(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("right_pin", [True, False])
-def test_over_tls_the_certificate_is_the_pinned_one_or_nothing_is_sent(
-    tmp_path: Path, right_pin: bool
-) -> None:
+def test_over_tls_only_a_pinned_console_is_sent_anything(tmp_path: Path, right_pin: bool) -> None:
     both = certificate(tmp_path, "x")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(both)
@@ -237,7 +227,6 @@ COMMANDS = [
 
 
 def misled(home: Path, port: int) -> Path:
-    """Have `daemon.json` name *port*, and the socket that is returned."""
     elsewhere = home.parent / "elsewhere.sock"
     content = {
         "version": 1, "url": f"http://127.0.0.1:{port}", "socket": str(elsewhere),

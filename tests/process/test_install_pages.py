@@ -23,11 +23,8 @@ from tests.support.making import program
 from tests.support.server_harness import aileron_json, quiet_port
 from tests.support.variants import ALL
 
-PAGES = [
-    ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "agents").glob("*.md")),
-]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("agents/*.md"))]
 PROGRAMS = frozenset(
     ("aileron", "aileron-mcp", "claude", "codex", "curl", "docker", "bash:", "cd", "eval", "export", "fish:", "gemini", "goose",
      "make", "opencode", "pi", "pip", "pipx", "python", "python3", "ssh", "tailscale", "uv", "zsh:", ".")
@@ -44,11 +41,11 @@ NOT_TYPED = {
     r"aileron doctor": "says what this machine lacks: see tests/process and tests/agents",
     r"aileron attach": "asks at a terminal: see test_attach.py",
     r"aileron demo": "plays in a terminal: see test_install_wheel.py",
-    r"aileron launch": "starts an agent: see tests/agents and test_launch_augmented.py",
+    r"aileron launch": "starts an agent: see tests/agents and test_launch.py",
     r"(claude|codex|gemini|goose|opencode|pi)\b": "is an agent",
     r"docker": "needs Docker",
     r"ssh |tailscale ": "needs another machine",
-    r"python -m examples.headless": "asks at a terminal: see test_headless.py",
+    r"python -m examples.headless": "asks at a terminal: see test_beside.py",
     r"curl .*/SESSION_ID/": "names a session of yours",
     r"aileron (suite|update|action add (https:|github:|aileron-suite)|connector install github:)": "needs a published suite: see tests/core/releases",
     r"aileron server": "needs a package registry and a sandbox: see tests/core/servers and tests/agents",
@@ -132,7 +129,6 @@ BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def code_lines(page: Path) -> list[str]:
-    """Return the lines of code of *page* that are indented, those that go on on the next as one."""
     text = re.sub(r"(?ms)^```.*?^```|\\\n\s*", "", page.read_text(encoding="utf-8"))
     return [line[4:] for line in text.splitlines() if re.match(r" {4}\S", line)]
 
@@ -225,7 +221,6 @@ def prompt(programs: Path, installed: Installed, folder: Path) -> Iterator[Promp
 
 
 def typed(command: str, ports: Mapping[str, str]) -> str:
-    """Return what is typed of *command*, with what a person would add to it, at other ports."""
     command = command.partition("  #")[0].strip()
     for pattern, words in TYPED_AS.items():
         command = re.sub(f"^{pattern}", words, command)

@@ -15,16 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.installing import (
-    ROOT,
-    Installed,
-    build_sdist,
-    build_wheel,
-    new_environment,
-    run_tool,
-)
+from tests.support.installing import Installed, build_sdist, build_wheel, new_environment, run_tool
 from tests.support.making import program as program_file
-from tests.support.server_harness import eventually
+from tests.support.server_harness import ROOT, eventually
 from tests.support.variants import ALL, variants
 
 PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
@@ -95,7 +88,6 @@ def test_the_wheel_names_its_programs_licence_and_python(wheel: Path) -> None:
 
 @pytest.mark.skipif(not ALL, reason="builds both once more: make test-all")
 def test_the_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
-    """What is built from the archive holds what is built from the checkout, byte for byte."""
     made = build_sdist(ROOT, tmp_path)
     with tarfile.open(made) as opened:
         opened.extractall(tmp_path / "source", filter="data")
@@ -111,9 +103,7 @@ def test_the_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path:
                 assert ours.read(name) == theirs.read(name), name
 
 
-def test_the_programs_run_from_the_wheel_and_not_from_the_checkout(
-    installed: Installed, home: Path
-) -> None:
+def test_the_programs_run_from_the_wheel_not_the_checkout(installed: Installed, home: Path) -> None:
     text = run_installed(installed, home, "aileron", "version")
     assert re.fullmatch(r"aileron \d+\.\d+\.\d+\S*\n", text)
     assert "aileron-mcp" in run_installed(installed, home, "aileron-mcp", "--help")
@@ -161,7 +151,6 @@ def test_nothing_in_the_environment_or_the_folder_runs(
 def test_the_programs_are_found_through_links_and_blanks(
     installed: Installed, wheel: Path, home: Path, program: tuple[str, str]
 ) -> None:
-    """As pipx and uv link them into ~/.local/bin; a link of a link, relative too; one without a Python."""
     name, word = program
     bin_ = home.parent / "a blank" / "bin"
     bin_.mkdir(parents=True)
@@ -204,7 +193,6 @@ SUITE = (
 @pytest.mark.skipif(not ALL, reason="the suite once more: make test-all")
 @pytest.mark.timeout(600)  # each of its tests has its own limit, and names itself there
 def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path) -> None:
-    """Tests and examples without the packages beside them: what they import is the wheel's."""
     left_out = shutil.ignore_patterns("__pycache__", "node_modules")
     for name in ("tests", "examples", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
@@ -225,7 +213,6 @@ MINUTES = 15 * 60
 
 
 def tool(folder: Path, name: str) -> Path:
-    """Install the installer *name* into an environment of its own and return its program."""
     python = new_environment(folder / name)
     run_tool(sys.executable, "-m", "pip", "--python", python, "install", "-q", name)
     return python.parent / name
@@ -253,7 +240,6 @@ def test_pipx_installs_the_checkout(tmp_path: Path) -> None:
 
 
 def uv_environment(folder: Path, **more: str) -> dict[str, str]:
-    """Return an environment in which uv keeps everything in *folder*."""
     kept = {"UV_TOOL_DIR": str(folder / "t"), "UV_TOOL_BIN_DIR": str(folder / "b")}
     cache = {"UV_CACHE_DIR": str(folder / "cache"), "UV_PYTHON": sys.executable}
     return {**os.environ, **kept, **cache, **more}
@@ -276,7 +262,6 @@ def test_uv_installs_the_checkout_as_a_tool(tmp_path: Path) -> None:
 
 @fetching
 def test_a_tool_that_uv_linked_from_its_cache_is_reported_and_mended(tmp_path: Path) -> None:
-    """The doctor says so with the command that mends it, and that command does."""
     uv = tool(tmp_path, "uv")
     environment = uv_environment(tmp_path, UV_LINK_MODE="hardlink")
     run_tool(uv, "tool", "install", ".", cwd=ROOT, env=environment, timeout=MINUTES)

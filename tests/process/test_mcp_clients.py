@@ -47,10 +47,7 @@ def connect(typescript: TypeScript, console: Console, name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_a_client_lists_the_tools_calls_them_and_reads_what_was_wrong(
-    shared: Console, typescript: TypeScript, name: str
-) -> None:
-    """Tools, capabilities and instructions arrive; results and mistakes are as docs/wire.md#mcp has them."""
+def test_a_client_lists_and_calls_tools(shared: Console, typescript: TypeScript, name: str) -> None:
     server_info = connect(typescript, shared, name)
     assert server_info["server"]["name"] == "aileron"
     assert server_info["capabilities"]["tools"]["listChanged"] is True
@@ -78,9 +75,7 @@ def test_a_client_lists_the_tools_calls_them_and_reads_what_was_wrong(
         assert "extra" not in arguments or "extra" in result["content"][0]["text"]
 
 
-async def test_a_client_that_passes_no_variables_on_finds_the_home_that_is_named(
-    shared: Console, tmp_path: Path
-) -> None:
+async def test_a_relay_finds_the_home_that_is_named(shared: Console, tmp_path: Path) -> None:
     """Most pass a few safe ones only: by AILERON_HOME alone the agent would be in another home, unnoticed."""
     words = ["--home", str(shared.home)]
     agent = StdioServerParameters(command=RELAY, args=words, env={"HOME": str(tmp_path)})
@@ -99,7 +94,6 @@ def test_a_home_is_named_once_and_by_its_option(words: list[str]) -> None:
 async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
     home: Path, serve: Serve, mailbox: Mailbox, era: str
 ) -> None:
-    """By action or tool, with globs; the list's size is what `action list` says."""
     (home / "config.toml").write_text('[mcp]\ntools = ["list-*", "send_draft", "none-*"]\n')
     serve(mailbox)
     async with Client(relay_of(home), mode=era, read_timeout_seconds=60) as client:
@@ -148,6 +142,7 @@ def test_a_sessions_socket_is_all_that_a_container_needs(home: Path, tmp_path: P
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as relay:
         assert relay.stdin is not None
         assert relay.stdout is not None
+        said: Any = None
         info = {"name": "in-a-container", "version": "1"}
         told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
         for id_, method, params in (
@@ -167,9 +162,7 @@ def test_a_sessions_socket_is_all_that_a_container_needs(home: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("isolated", [["-I", "-S"], []])
-def test_the_one_file_needs_no_package_and_takes_none_from_the_environment(
-    home: Path, tmp_path: Path, isolated: list[str]
-) -> None:
+def test_the_one_file_needs_no_package(home: Path, tmp_path: Path, isolated: list[str]) -> None:
     """It knows its version and its use where Aileron is not installed; without -I it isolates itself."""
     file = tmp_path / "relay.pyz"
     assert aileron_json("mcp-relay", "--zip", str(file), home=home) == {"file": str(file)}

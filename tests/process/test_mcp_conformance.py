@@ -4,6 +4,7 @@ Which of its scenarios apply, and why the others do not, stands in tests/node/co
 """
 
 import hashlib
+import subprocess
 import tomllib
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,15 +41,11 @@ def home(home: Path) -> Path:
 
 
 def wrong_scenarios(found: dict[str, dict[str, str]]) -> list[str]:
-    """Return what is otherwise than the table says."""
     but = {row["scenario"]: set(row["checks"]) for row in TABLE["passes_but"]}
     wrong: list[str] = []
     for scenario, statuses in found.items():
-        bad = {
-            check
-            for check, status in statuses.items()
-            if status not in GOOD and not (status == "WARNING" and check in MAY_WARN)
-        }
+        good = {check: GOOD | ({"WARNING"} if check in MAY_WARN else set()) for check in statuses}
+        bad = {check for check, status in statuses.items() if status not in good[check]}
         if scenario in NOT_OURS:
             if not bad and "SUCCESS" in statuses.values():
                 wrong.append(f"{scenario} passes by now: list it so")
@@ -63,11 +60,10 @@ def wrong_scenarios(found: dict[str, dict[str, str]]) -> list[str]:
 
 
 def run_suites(
-    suites: list[Suite], home: Path, mailbox: Mailbox, serve: Serve, out: Path
+    suites: list[Suite], mailbox: Mailbox, serve: Serve, out: Path
 ) -> list[dict[str, dict[str, str]]]:
-    """Run *suites* at once at one console, each as an agent of its own; return their checks."""
     console = serve(mailbox)
-    changing = home / "actions" / "test-that-comes-and-goes.md"
+    changing = console.home / "actions" / "test-that-comes-and-goes.md"
     accepted = changing.read_bytes()
 
     def on_request(head: bytes) -> None:
@@ -77,50 +73,37 @@ def run_suites(
 
     results = [out / str(number) for number in range(len(suites))]
     with ExitStack() as stack:
-        processes = [
-            suite.start(
-                stack.enter_context(
-                    Forwarder(console.port, console.session()["token"], on_request)
-                ).url,
-                folder,
-            )
-            for suite, folder in zip(suites, results, strict=True)
-        ]
+        processes: list[subprocess.Popen[str]] = []
+        for suite, folder in zip(suites, results, strict=True):
+            forwarder = Forwarder(console.port, console.session()["token"], on_request)
+            processes.append(suite.start(stack.enter_context(forwarder).url, folder))
         said = [process.communicate(timeout=100)[0] for process in processes]
     for folder, words in zip(results, said, strict=True):
         assert folder.is_dir(), words
     return [checks(folder) for folder in results]
 
 
-@pytest.mark.skipif(
-    not ALL, reason="the lock file pins the suite, and so its scenarios: make test-all"
-)
+@pytest.mark.skipif(not ALL, reason="the lock file pins the suite's scenarios: make test-all")
 def test_the_table_names_every_scenario_of_the_suite() -> None:
     """A scenario that is new to the suite has to be judged before this is green again."""
     assert not PASSES & NOT_OURS
     assert STABLE.scenarios() | NEW.scenarios() == PASSES | NOT_OURS
     # And none counts as passed because nobody ran it.
-    assert (
-        STABLE.scenarios() | OLD.scenarios(scheduled=True) | NEW.scenarios(scheduled=True) >= PASSES
-    )
+    run = OLD.scenarios(scheduled=True) | NEW.scenarios(scheduled=True)
+    assert STABLE.scenarios() | run >= PASSES
 
 
-def test_the_handshake_eras_conform(
-    home: Path, mailbox: Mailbox, serve: Serve, tmp_path: Path
-) -> None:
+def test_the_handshake_eras_conform(mailbox: Mailbox, serve: Serve, tmp_path: Path) -> None:
     """The released suite and what 2025-11-25 requires by the newest one, at once."""
-    stable, old = run_suites([STABLE, OLD], home, mailbox, serve, tmp_path)
+    stable, old = run_suites([STABLE, OLD], mailbox, serve, tmp_path)
     assert {"tools-list", "tools-call-with-progress", "server-initialize"} <= set(stable) & set(old)
     assert "server-session-lifecycle" in old
     assert wrong_scenarios(stable) + wrong_scenarios(old) == []
 
 
 @pytest.mark.skipif(not ALL, reason="the second of two eras: make test-all")
-def test_the_stateless_era_conforms(
-    home: Path, mailbox: Mailbox, serve: Serve, tmp_path: Path
-) -> None:
-    """What 2026-07-28 requires, with its headers, its discovery and its subscriptions."""
-    (new,) = run_suites([NEW], home, mailbox, serve, tmp_path)
+def test_the_stateless_era_conforms(mailbox: Mailbox, serve: Serve, tmp_path: Path) -> None:
+    (new,) = run_suites([NEW], mailbox, serve, tmp_path)
     assert {"tools-list", "tools-call-with-progress", "server-stateless"} <= set(new)
     assert "http-header-validation" in new
     assert wrong_scenarios(new) == []

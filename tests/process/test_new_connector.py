@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.making import program
 from tests.support.server_harness import Attended, aileron, aileron_json
 from tests.support.variants import ALL
 
@@ -26,9 +28,11 @@ DEBIAN_CRATES = Path("/usr/share/cargo/registry")
 EDIT = {"id": "1", "text": "Milk, bread and 🧂\n"}
 
 
+TypeLine = Callable[..., subprocess.CompletedProcess[str]]
+
+
 @pytest.fixture
-def type_line(folder: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a line as it is printed, in a shell with this Aileron and the toolchains of its environment."""
+def type_line(folder: Path) -> TypeLine:
     environment = {**os.environ, "LANG": "C.UTF-8", "AILERON_HOME": str(folder / "home")}
     search = f"{BIN}:{os.environ['PATH']}"
     if DEBIAN_CRATES.is_dir():
@@ -49,26 +53,21 @@ def type_line(folder: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-@pytest.fixture
-def notes(folder: Path) -> Callable[[Path], Any]:
+def start_service(made: Path) -> Any:
     """Start the service of a new connector, as its own test does."""
-
-    def start(made: Path) -> Any:
-        spec = importlib.util.spec_from_file_location("service", made / "service.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        running = module.listen()
-        threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
-        return running
-
-    return start
+    spec = importlib.util.spec_from_file_location("service", made / "service.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    running = module.listen()
+    threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
+    return running
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_new_connector_is_built_tested_installed_and_called_through_the_gate(
-    folder: Path, type_line: Callable[..., Any], notes: Callable[[Path], Any], language: str
+    folder: Path, type_line: TypeLine, language: str
 ) -> None:
     """The three lines that are printed work as printed; the preview shows the note, a yes edits it."""
     made = type_line(f"aileron connector new my-notes --lang {language}")
@@ -80,10 +79,9 @@ def test_a_new_connector_is_built_tested_installed_and_called_through_the_gate(
         assert done.returncode == 0, (line, done.stdout, done.stderr)
     home = folder / "home"
     aileron("action", "add", str(folder / "my-notes" / "actions"), home=home)
-    service = notes(folder / "my-notes")
+    service = start_service(folder / "my-notes")
     route = f"notes.example.com:443=127.0.0.1:{service.server_port}"
-    console = Attended(home, first=("--route", route))
-    try:
+    with closing(Attended(home, first=("--route", route))) as console:
         words = [f"--arg={name}={value}" for name, value in EDIT.items()]
         pending = aileron_json("action", "run", "edit-note", *words, home=home, code=75)
         approval = pending["approval_id"]
@@ -94,15 +92,13 @@ def test_a_new_connector_is_built_tested_installed_and_called_through_the_gate(
         assert console.state(approval, "completed", "failed")
         assert console.views[approval]["state"] == "completed"
         assert service.notes["1"]["text"] == EDIT["text"]
-    finally:
-        console.close()
-        service.shutdown()
-        service.server_close()
+    service.shutdown()
+    service.server_close()
 
 
 @pytest.mark.parametrize("language", ["zig", "go", "rust"])
 def test_without_its_compiler_a_connector_is_made_and_its_build_says_what_to_install(
-    folder: Path, type_line: Callable[..., Any], language: str
+    folder: Path, type_line: TypeLine, language: str
 ) -> None:
     """The folder is whole; building it fails with one sentence and leaves nothing behind."""
     aileron_json("connector", "new", "bare", "--lang", language, cwd=folder, home=folder / "home")
@@ -113,44 +109,30 @@ def test_without_its_compiler_a_connector_is_made_and_its_build_says_what_to_ins
         assert found is not None
         (tools / tool).symlink_to(found)
     done = type_line("sh bare/build.sh", path=str(tools))
-    assert done.returncode == 1
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (1, "")
     (said,) = done.stderr.splitlines()
     assert f"{language.capitalize()} " in said
     assert "is needed" in said
     assert not (folder / "bare" / "connector.wasm").exists()
 
 
-def test_nothing_is_overwritten(folder: Path) -> None:
-    (folder / "there").mkdir()
-    (folder / "there" / "manifest.toml").write_text("mine")
+def test_nothing_is_overwritten_half_made_or_misnamed(folder: Path, type_line: TypeLine) -> None:
+    """A name becomes a folder, a word in a shell, and a part of the connector's name."""
+    there = program(folder / "there" / "manifest.toml", "mine")
     (folder / "file").write_text("mine")
     (folder / "link").symlink_to("nowhere")
+    before = sorted(folder.rglob("*"))
     for name in ("there", "file", "link"):
         done = aileron("connector", "new", name, cwd=folder, home=folder / "home", code=1)
         assert f"{name} is already there" in done.stderr
         assert done.stdout == ""
-    assert [each.name for each in (folder / "there").iterdir()] == ["manifest.toml"]
-    assert (folder / "there" / "manifest.toml").read_text() == "mine"
-    assert not (folder / "nowhere").exists()
-
-
-def test_what_cannot_be_written_whole_leaves_nothing_behind(
-    folder: Path, type_line: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    """A disk that is full: the same command works once there is room."""
+    wrong = ("", "..", "/tmp/x", "a/b", "A", "1a", "a--b", "-a", "a-", "a b", "a\n", "ä", "a" * 41)
+    for name in wrong:
+        aileron("connector", "new", name, cwd=folder, home=folder / "home", code=2)
+    # On a disk that is full: the same command works once there is room.
     done = type_line("ulimit -f 16; aileron connector new my-notes")
     assert done.returncode != 0
     assert "Created" not in done.stdout
-    assert not (folder / "my-notes").exists()
-    assert type_line("aileron connector new my-notes").returncode == 0
-
-
-@pytest.mark.parametrize(
-    "name", ["", "..", "/tmp/x", "a/b", "A", "1a", "a--b", "-a", "a-", "a b", "a\n", "ä", "a" * 41]
-)
-def test_a_name_that_is_no_name_is_refused(folder: Path, name: str) -> None:
-    """It becomes a folder, a word in a shell, and a part of the connector's name."""
-    before = sorted(folder.rglob("*"))
-    aileron("connector", "new", name, cwd=folder, home=folder / "home", code=2)
     assert sorted(folder.rglob("*")) == before
+    assert there.read_text() == "mine"
+    assert type_line("aileron connector new my-notes").returncode == 0

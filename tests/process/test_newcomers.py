@@ -76,8 +76,11 @@ class Pane:
         return shown
 
 
+Panes = tuple[Pane, ...]
+
+
 @pytest.fixture
-def panes(folder: Path) -> Iterator[tuple[Pane, ...]]:
+def panes(folder: Path) -> Iterator[Panes]:
     made = tuple(Pane(folder, f"t{number}") for number in range(3))
     yield made
     for pane in made:
@@ -94,16 +97,12 @@ def accept_all(console: Pane, connector: str, actions: int) -> None:
 
 
 def requests_seen(folder: Path) -> list[Any]:
-    """Return the requests that the service got: method, path, and whether it had the key."""
     file = folder / "service" / "seen"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 @pytest.mark.timeout(400)
-def test_the_page_leads_from_nothing_to_an_approved_call_of_a_real_account(
-    folder: Path, panes: tuple[Pane, ...]
-) -> None:
-    """Each line as it is written, each prompt answered, each promise of the page looked at."""
+def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Panes) -> None:
     (folder / "service").mkdir()
     (folder / "service" / "key").write_text(KEY)
     words = shell(sys.executable, "-I", str(TODOIST), str(folder / "service"))
@@ -196,9 +195,8 @@ def end(pid: int) -> None:
 
 @pytest.mark.timeout(400)
 def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_connector(
-    folder: Path, panes: tuple[Pane, ...], request: pytest.FixtureRequest
+    folder: Path, panes: Panes, request: pytest.FixtureRequest
 ) -> None:
-    """Each line as it is written; the preview shows the note, and a yes edits it."""
     (folder / "work").mkdir()
     for name, words in (("aileron", CLI), ("python3", (sys.executable,))):
         program(folder / "bin" / name, f'#!/bin/sh\nexec {shell(*words)} "$@"\n')
@@ -248,22 +246,15 @@ MINUTES = 8 * 60
 
 
 def readme_commands() -> list[str]:
-    lines = (
-        (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:33]
-    )  # as many as a screen shows
-    return [line.partition("  #")[0].rstrip() for line in lines_of("\n".join(lines))]
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    first = "\n".join(lines[:33])  # as many as a screen shows
+    return [line.partition("  #")[0].rstrip() for line in lines_of(first)]
 
 
 def test_the_first_screen_leads_from_the_clone_to_a_console() -> None:
-    assert readme_commands() == [
-        "make demo",
-        "python3 -m venv ~/aileron-venv",
-        ". ~/aileron-venv/bin/activate",
-        "pip install .",
-        "aileron demo",
-        "aileron init --example",
-        "aileron console",
-    ]
+    installs = ["python3 -m venv ~/aileron-venv", ". ~/aileron-venv/bin/activate", "pip install ."]
+    begins = ["aileron demo", "aileron init --example", "aileron console"]
+    assert readme_commands() == ["make demo", *installs, *begins]
 
 
 @pytest.fixture
@@ -304,9 +295,7 @@ def close_console(person: Pane) -> None:
 
 
 @pytest.mark.timeout(3 * MINUTES)
-def test_every_line_of_the_first_screen_works_as_it_is_written(
-    shell_pane: Pane, machine: Path
-) -> None:
+def test_every_line_of_the_first_screen_works_as_written(shell_pane: Pane, machine: Path) -> None:
     """Each is typed once the one before has ended; a console is closed with `q`.
 
     What `make demo` does before `aileron demo` is done by whoever types `make test`.

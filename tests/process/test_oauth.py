@@ -44,7 +44,6 @@ class Place:
         return Pty(argv, size=(300, 40), environment=quiet)
 
     def address(self, terminal: Pty) -> str:
-        """Return the address that the terminal tells the person to open."""
         terminal.shows("Waiting for the browser")
         found = re.search(rf"{re.escape(self.server.base)}/authorize\?\S+", terminal.cells.text)
         found = found or re.search(r"https://\S+/authorize\?\S+", terminal.raw.decode())
@@ -56,16 +55,16 @@ class Place:
         self.shown += terminal.raw
         return text
 
-    def bind(self) -> str:
-        terminal = self.command("setup", "scripted")
+    def log_in(self, *words: str) -> str:
+        terminal = self.command(*words)
         assert self.server.browse(self.address(terminal)) == 200
         terminal.answer("Is this the account you mean?", "y")
         return self.ended(terminal)
 
 
 @contextmanager
-def oauth_console(folder: Path, *, token_host: str = "", device: bool = False) -> Iterator[Place]:
-    """A console whose connector gets its tokens from *token_host*; *device*: its provider is known to give codes."""
+def oauth_console(folder: Path, token_host: str = "") -> Iterator[Place]:
+    """A console whose connector gets its tokens from *token_host*, if there is one."""
     home = folder / "home"
     (folder / "server").mkdir()
     with authorization_server(folder / "server") as server:
@@ -75,9 +74,7 @@ def oauth_console(folder: Path, *, token_host: str = "", device: bool = False) -
         furnish_guest(home, [request], [server.service.place], more=more)
         make_vault(home, PHRASE)
         words = (str(server.service.port), str(folder / "server" / "both.pem"), "serve")
-        env = {"TESTS_DEVICE_URL": f"{server.base}/device"} if device else {}
-        command = (sys.executable, "-I", str(ENTRY), *words)
-        with closing(Console(home, command=command, env=env)) as console:
+        with closing(Console(home, command=(sys.executable, "-I", str(ENTRY), *words))) as console:
             console.unlock(PHRASE)
             yield Place(home, server, console)
 
@@ -89,7 +86,6 @@ def oauth_place(folder: Path) -> Iterator[Place]:
 
 
 def test_an_account_is_shown_stored_used_and_its_tokens_are_nowhere(oauth_place: Place) -> None:
-    """The canary stands in the vault, encrypted, and in the requests to the service; nothing else has it."""
     terminal = oauth_place.command("setup", "scripted")
     address = oauth_place.address(terminal)
     assert f"client_id={CLIENT_ID}" in address
@@ -120,38 +116,29 @@ def test_an_account_is_shown_stored_used_and_its_tokens_are_nowhere(oauth_place:
 
 
 def test_a_login_that_ended_at_the_service_is_authorized_again(oauth_place: Place) -> None:
-    """The call fails as binding_failed, and names the command; the command puts it right."""
     oauth_place.server.lifetime = 30  # due at once
-    oauth_place.bind()
+    oauth_place.log_in("setup", "scripted")
     oauth_place.server.refresh_tokens.clear()
     token = oauth_place.console.session()["token"]
     failed = oauth_place.console.run("see", {}, token)
-    assert failed.status == 412
-    assert failed.error["class"] == "binding_failed"
-    assert (
-        "`aileron binding reauthorize ACCOUNT`" in failed.error["message"]
-    )  # whose, no agent learns
+    assert (failed.status, failed.error["class"]) == (412, "binding_failed")
+    # Whose account it is, no agent learns.
+    assert "`aileron binding reauthorize ACCOUNT`" in failed.error["message"]
     listed = aileron("binding", "list", home=oauth_place.home).stdout
     assert "does not accept the login any more" in listed
     assert f"aileron binding reauthorize {NAME}" in listed
 
     oauth_place.server.lifetime = 3600
-    terminal = oauth_place.command("reauthorize", NAME)
-    assert oauth_place.server.browse(oauth_place.address(terminal)) == 200
-    terminal.answer("Is this the account you mean?", "y")
-    assert "is logged in again" in oauth_place.ended(terminal)
+    assert "is logged in again" in oauth_place.log_in("reauthorize", NAME)
     assert oauth_place.console.run("see", {}, token).status == 200
     events = [each["event"] for each in oauth_place.console.records()]
-    assert [each for each in events if each.startswith("binding.")] == [
-        "binding.created",
-        "binding.stale",
-        "binding.reauthorized",
-    ]
+    found = [each for each in events if each.startswith("binding.")]
+    assert found == ["binding.created", "binding.stale", "binding.reauthorized"]
 
 
 def test_the_host_of_a_strangers_token_endpoint_is_typed(folder: Path) -> None:
     """A yes is not enough: the whole host is."""
-    with oauth_console(folder, token_host="evil.example") as place:
+    with oauth_console(folder, "evil.example") as place:
         evil = f"evil.example:{place.server.service.port}"
         terminal = place.command("setup", "scripted")
         terminal.shows("typed by you:")
@@ -168,9 +155,9 @@ def test_the_host_of_a_strangers_token_endpoint_is_typed(folder: Path) -> None:
 
 
 def test_what_needs_a_person_says_so(oauth_place: Place) -> None:
-    done = aileron("binding", "setup", "scripted", "--json", home=oauth_place.home, code=2)
-    assert "without --json" in done.stdout
-    done = aileron("binding", "setup", "scripted", "--secret-fd", "0", home=oauth_place.home, code=2, stdin="x" * 20)  # fmt: skip
+    words, home = ("binding", "setup", "scripted"), oauth_place.home
+    assert "without --json" in aileron(*words, "--json", home=home, code=2).stdout
+    done = aileron(*words, "--secret-fd", "0", home=home, code=2, stdin="x" * 20)
     assert "--client-id" in done.stderr
     terminal = oauth_place.command("setup", "scripted", "--device")
     assert "Leave out --device" in oauth_place.ended(terminal, 2)

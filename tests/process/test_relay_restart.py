@@ -9,17 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.support.mcp_harness import (
-    NEW,
-    TOKEN,
-    ProcessConsole,
-    RawRelay,
-    eventually,
-    official_client,
-)
+from tests.support.mcp_harness import NEW, TOKEN, ProcessConsole, RawRelay, official_client
+from tests.support.processes import eventually
 from tests.support.terminal import stop_process
 from tests.support.variants import variants
 
+Meta = dict[str, Any] | None
 PREFIX = "io.modelcontextprotocol/"
 
 
@@ -89,9 +84,7 @@ async def test_list_changes_arrive_after_a_restart_in_the_new_era(killable: Proc
 
 
 @pytest.mark.parametrize("meta", variants([NEW, None]))
-def test_a_call_that_may_have_run_is_never_repeated(
-    killable: ProcessConsole, meta: dict[str, Any] | None
-) -> None:
+def test_a_call_that_may_have_run_is_never_repeated(killable: ProcessConsole, meta: Meta) -> None:
     """The console dies in the middle of a run: the next one knows the call, and says that its outcome is not known."""
     relay = shaken_relay(killable.home)
     more = {"_meta": meta} if meta else {}
@@ -115,7 +108,7 @@ def hold_call(relay: RawRelay, console: ProcessConsole, **params: Any) -> None:
     ("meta", "allowed"), variants([(NEW, True), (None, False), (NEW, False), (None, True)], 2)
 )
 def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
-    killable: ProcessConsole, meta: dict[str, Any] | None, allowed: bool
+    killable: ProcessConsole, meta: Meta, allowed: bool
 ) -> None:
     """The relay attaches again: one approval, one run, one answer, whose progress goes on growing."""
     relay = shaken_relay(killable.home, "claude-code")
@@ -141,17 +134,13 @@ def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
     assert relay.end() == (0, "")
 
 
-def test_a_call_whose_end_did_not_arrive_is_answered_by_the_next_console(
-    killable: ProcessConsole,
-) -> None:
+def test_a_call_with_its_end_lost_is_answered_by_the_next_console(killable: ProcessConsole) -> None:
     """It had completed just before the kill."""
     relay = shaken_relay(killable.home, "claude-code")
     hold_call(relay, killable)
     stop_process(relay.process.pid)  # what is said to it now stays unread
     killable.control.approve()
-    eventually(
-        lambda: killable.control.state()["approvals"][0]["status"] == "completed", "it has ended"
-    )
+    eventually(lambda: killable.control.state()["approvals"][0]["status"] == "completed")
     restart(killable)
     relay.process.send_signal(signal.SIGCONT)
     assert status_of(relay.answer(1)) == "completed"
@@ -159,9 +148,7 @@ def test_a_call_whose_end_did_not_arrive_is_answered_by_the_next_console(
     assert relay.end() == (0, "")
 
 
-def test_where_the_session_has_ended_the_call_is_not_made_again_in_another(
-    killable: ProcessConsole,
-) -> None:
+def test_a_call_is_not_made_again_in_another_session(killable: ProcessConsole) -> None:
     """Its key is of the session before: in another one it would run a second time."""
     relay = RawRelay(killable.home, AILERON_AGENT="self")
     relay.handshake(client="claude-code")
@@ -177,9 +164,7 @@ def test_where_the_session_has_ended_the_call_is_not_made_again_in_another(
     relay.end()
 
 
-def test_a_held_call_of_a_console_that_stays_away_names_its_approval(
-    killable: ProcessConsole,
-) -> None:
+def test_a_held_call_of_a_console_that_is_gone_names_its_approval(killable: ProcessConsole) -> None:
     """The agent has what it needs to ask after it, once there is a console."""
     relay = shaken_relay(killable.home, "claude-code", AILERON_WAIT_SECONDS="1")
     hold_call(relay, killable)
@@ -191,14 +176,12 @@ def test_a_held_call_of_a_console_that_stays_away_names_its_approval(
     assert relay.outcome()[0] == 69
 
 
-@pytest.mark.parametrize("ended_by", ["a kill", "another call"])
-def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(
-    killable: ProcessConsole, ended_by: str
-) -> None:
+@pytest.mark.parametrize("how", ["a kill", "another call"])
+def test_a_call_that_no_console_took_is_safe_to_repeat(killable: ProcessConsole, how: str) -> None:
     """And none that is on its way, though its own connection still stands where another call ends the relay."""
     relay = shaken_relay(killable.home, AILERON_WAIT_SECONDS="1")
     stall(relay, killable)
-    if ended_by == "a kill":
+    if how == "a kill":
         killable.kill()
     else:
         for name in ("run/console.sock", "daemon.json"):  # nobody finds the console any more
@@ -211,10 +194,7 @@ def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(
 
 
 @pytest.mark.parametrize("meta", variants([NEW, None]))
-def test_a_held_call_ends_as_pending_when_the_console_stops(
-    killable: ProcessConsole, meta: dict[str, Any] | None
-) -> None:
-    """A console that stops in order first hands back what it holds."""
+def test_a_stopped_consoles_held_call_is_pending(killable: ProcessConsole, meta: Meta) -> None:
     relay = shaken_relay(killable.home)
     more = {"_meta": meta} if meta else {}
     hold_call(relay, killable, **more)
@@ -228,7 +208,6 @@ def test_a_held_call_ends_as_pending_when_the_console_stops(
 
 @pytest.mark.parametrize("asking", [True, False])
 def test_a_console_that_stays_away_ends_the_relay(killable: ProcessConsole, asking: bool) -> None:
-    """One sentence and exit 69, whether or not a request is waiting at that moment."""
     relay = shaken_relay(killable.home, AILERON_WAIT_SECONDS="1")
     relay.send("tools/list", 1)
     relay.answer(1)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,8 @@ def pending(shared: Console, token: str) -> Any:
 def request_of(
     shared: Console, method: str, path: str, pending: Any, known: bool, **more: Any
 ) -> Answer:
-    path = path.format(
-        id=pending["approval_id"] if known else UNKNOWN,
-        run=pending["audit_id"] if known else NO_RUN,
-        name="get-draft",
-    )
+    id_, run = (pending["approval_id"], pending["audit_id"]) if known else (UNKNOWN, NO_RUN)
+    path = path.format(id=id_, run=run, name="get-draft")
     body = {"approved": True} if method == "POST" else None
     return shared.request(method, path, body, **more)
 
@@ -68,9 +66,7 @@ def test_what_a_person_decides_is_403_to_every_session(
     other = shared.session()["token"]
     answers = [
         request_of(shared, method, path, pending, known, token=each, local=local)
-        for known in (True, False)
-        for each in (token, other)
-        for local in (True, False)
+        for known, each, local in product((True, False), (token, other), (True, False))
     ]
     assert {answer.status for answer in answers} == {403}
     assert answers[0].error["class"] == "forbidden"
@@ -87,9 +83,7 @@ def test_what_a_person_decides_is_401_to_everybody_else(
     """Over the home's socket too: no route decides."""
     answers = [
         request_of(shared, method, path, pending, known, token=wrong, local=local)
-        for wrong in WRONG
-        for known in (True, False)
-        for local in (True, False)
+        for wrong, known, local in product(WRONG, (True, False), (True, False))
     ]
     assert {answer.status for answer in answers} == {401}
     assert len({answer.raw for answer in answers}) == 1
@@ -97,9 +91,7 @@ def test_what_a_person_decides_is_401_to_everybody_else(
     assert answers[0].headers["www-authenticate"] == "Bearer"
 
 
-def test_nothing_that_was_refused_decided_anything(
-    shared: Console, token: str, pending: Any
-) -> None:
+def test_what_was_refused_decided_nothing(shared: Console, token: str, pending: Any) -> None:
     decide = "/v1/action-approvals/{id}/decide"
     for each in (token, None):
         request_of(shared, "POST", decide, pending, True, token=each, local=True)
@@ -109,17 +101,13 @@ def test_nothing_that_was_refused_decided_anything(
     assert not [event for event in events if event.startswith("approval.")]
 
 
-def test_a_sessions_routes_need_its_token(shared: Console, pending: Any) -> None:
-    for method, path in SESSIONS:
-        for wrong in WRONG:
-            answer = request_of(shared, method, path, pending, True, token=wrong)
-            assert (answer.status, answer.error["class"]) == (401, "unauthorized"), (path, wrong)
-
-
 def test_a_gateway_token_opens_none_of_them(shared: Console, pending: Any) -> None:
-    """It stands in settings and process lists, so it must not."""
+    """It stands in settings and process lists, so it must not; nor does any other than the session's own."""
     gateway = shared.session()["gateway_token"]
-    for method, path in (*SESSIONS, *PERSONS):
+    for (method, path), wrong in product(SESSIONS, [*WRONG, gateway]):
+        answer = request_of(shared, method, path, pending, True, token=wrong)
+        assert (answer.status, answer.error["class"]) == (401, "unauthorized"), (path, wrong)
+    for method, path in PERSONS:
         assert request_of(shared, method, path, pending, True, token=gateway).status == 401
 
 
@@ -131,9 +119,7 @@ def test_another_scheme_than_bearer_opens_nothing(shared: Console, token: str) -
     assert shared.get(f"/v1/actions?token={token}&access_token={token}").status == 401
 
 
-def test_another_sessions_approval_is_404_like_one_that_is_not_there(
-    shared: Console, pending: Any
-) -> None:
+def test_another_sessions_approval_is_404_like_none_at_all(shared: Console, pending: Any) -> None:
     """The bodies are the same but for the id; it is neither told nor withdrawn."""
     other = shared.session()["token"]
     known = pending["approval_id"]
@@ -148,7 +134,6 @@ def test_another_sessions_approval_is_404_like_one_that_is_not_there(
 
 
 def test_a_withdrawal_ends_it_once(shared: Console, token: str) -> None:
-    """200 with how it stands; the second time 409 with the outcome."""
     pending = shared.run("send-draft", {"draft_id": DRAFT}, token).json
     path = f"/v1/action-approvals/{pending['approval_id']}/withdraw"
     assert shared.post(path, {"reason": 5}, token=token).status == 400
@@ -190,7 +175,6 @@ def test_the_homes_routes_are_for_its_socket_alone(shared: Console, token: str) 
 
 
 def test_a_session_is_told_what_was_agreed(shared: Console) -> None:
-    """Two tokens of 256 bits, where to go, when it ends; not to be kept by anything between."""
     answer = shared.post("/v1/sessions", {"agent": "a", "cwd": "/", "ttl_seconds": 60}, local=True)
     assert answer.status == 201
     assert answer.headers["cache-control"] == "no-store"
@@ -234,12 +218,11 @@ except ConnectionError:
 
 
 @pytest.mark.parametrize("opened", [False, True])
-def test_another_user_gets_nothing_from_the_socket(
-    console: Console, opened: bool, home: Path
-) -> None:
+def test_another_user_gets_nothing_from_the_socket(console: Console, opened: bool) -> None:
     """Neither through its modes, nor, were they opened by accident, through its peer check."""
     if os.getuid() != 0:
         pytest.skip("being another user needs root")
+    home = console.home
     path = home / "run" / "console.sock"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -258,7 +241,6 @@ def test_another_user_gets_nothing_from_the_socket(
 
 
 def test_ending_a_session_twice_is_204_twice(shared: Console) -> None:
-    """By its own token and over the socket; then its token opens nothing."""
     opened = shared.session()
     path, token = f"/v1/sessions/{opened['session_id']}/end", opened["token"]
     for more in ({"token": token}, {"token": token}, {"local": True}, {"local": True}):
@@ -271,7 +253,6 @@ def test_ending_a_session_twice_is_204_twice(shared: Console) -> None:
 
 
 def test_nobody_ends_or_holds_another_session(shared: Console, token: str) -> None:
-    """404 with another's token, as for one that is not there; 401 without one over TCP."""
     victim = shared.session()
     for tail, method in (("end", "POST"), ("hold", "GET")):
         path = f"/v1/sessions/{victim['session_id']}/{tail}"
@@ -300,9 +281,7 @@ def test_a_launcher_killed_before_its_agent_starts_leaves_no_session(shared: Con
         assert launcher.stdout is not None
         assert launcher.stdout.readline() == "held\n"
         launcher.kill()
-    eventually(
-        lambda: shared.get("/v1/actions", token=opened["token"]).status == 401, "it has ended"
-    )
+    eventually(lambda: shared.get("/v1/actions", token=opened["token"]).status == 401)
 
 
 def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attended) -> None:
@@ -314,16 +293,13 @@ def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attend
     begun = time.monotonic()
     attended.start("--restart-grace", "4")
     with attended.hold(back["session_id"], token=back["token"]):
-        eventually(
-            lambda: attended.get("/v1/actions", token=gone["token"]).status == 401, "it has ended"
-        )
+        eventually(lambda: attended.get("/v1/actions", token=gone["token"]).status == 401)
         assert time.monotonic() - begun > 3
         for other in (back, never):
             assert attended.get("/v1/actions", token=other["token"]).status == 200
 
 
 def test_no_preview_reaches_an_agent(attended: Attended) -> None:
-    """Neither in the 202, nor in the result, nor in a log."""
     token = attended.session()["token"]
     answer = attended.run("send-draft", {"draft_id": DRAFT}, token)
     attended.ready(answer.json["approval_id"])
@@ -356,13 +332,9 @@ def test_a_listener_that_is_not_the_console_is_told_nothing(shared: Console) -> 
 def test_tcp_is_bound_to_loopback_alone(shared: Console) -> None:
     hexed = f"{shared.port:04X}"
     tables = [Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")]
-    lines = [
-        line.split() for each in tables if each.exists() for line in each.read_text().splitlines()
-    ]
-    listening = [
-        local for _, local, _, state, *_ in lines if state == "0A" and local.endswith(f":{hexed}")
-    ]
-    assert listening == [f"0100007F:{hexed}"]
+    lines = chain(*(each.read_text().splitlines() for each in tables if each.exists()))
+    listening = [words[1] for words in map(str.split, lines) if words[3] == "0A"]
+    assert [each for each in listening if each.endswith(f":{hexed}")] == [f"0100007F:{hexed}"]
 
 
 # Where no token lies
@@ -393,17 +365,12 @@ def test_a_token_is_returned_once_and_kept_nowhere(serve: Serve, mailbox: Mailbo
     assert (token_hash(token), token_hash(gateway)) in kept
 
 
-def test_arguments_and_previews_are_not_in_the_log(
-    console: Console,
-) -> None:
-    """Each record by event, number, run and action; no argument, output or preview; 0600."""
+def test_arguments_and_previews_are_not_in_the_log(console: Console) -> None:
     send = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
     waiting = aileron_json(*send, home=console.home, code=75)
     aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
     previewed = {"preview.fetched", "run.completed"}
-    eventually(
-        lambda: previewed <= {record["event"] for record in console.records()}, "all is on record"
-    )
+    eventually(lambda: previewed <= {record["event"] for record in console.records()})
     items = aileron_json("logs", "-n", "1000", home=console.home)["items"]
     recorded = {item["seq"]: item["event"] for item in items if "seq" in item}
     assert recorded == {record["seq"]: record["event"] for record in console.records()}

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,8 @@ from examples.mailbox.server import Mailbox
 from tests.support.core_harness import install_examples
 from tests.support.forked import run_forked
 from tests.support.making import program
-from tests.support.server_harness import (
-    CLI,
-    DRAFT,
-    ROOT,
-    Console,
-    Serve,
-    aileron,
-    aileron_json,
-    eventually,
-)
+from tests.support.processes import eventually
+from tests.support.server_harness import CLI, DRAFT, ROOT, Console, Serve, aileron, aileron_json
 from tests.support.terminal import Pty
 from tests.support.variants import variants
 from tests.support.vaults import make_vault
@@ -49,7 +42,6 @@ def vault_events(console: Console) -> list[tuple[str, str]]:
 
 
 def test_the_vault_of_a_console_from_its_creation_to_a_restart(home: Path, serve: Serve) -> None:
-    """Created without a console, unlocked in one, counted, told, locked, and locked after a restart."""
     make_vault(home, PHRASE)
     console = serve()
     assert console.vault == "locked"
@@ -78,7 +70,6 @@ def encoded_spellings(secret: str) -> Iterator[bytes]:
 
 
 def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) -> None:
-    """Log, audit, database, files, errors, command lines, and the environment of any process."""
     make_vault(home, PHRASE)
     console = serve()
     said = [console.unlock(WRONG).raw, console.unlock(PHRASE).raw, console.unlock(OTHER).raw]
@@ -111,9 +102,7 @@ def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) 
 # Unattended
 
 
-def test_a_console_is_unlocked_by_a_file_and_says_that_nobody_did_it(
-    home: Path, serve: Serve, phrase_file: Path
-) -> None:
+def test_a_console_unlocked_by_a_file_says_so(home: Path, serve: Serve, phrase_file: Path) -> None:
     make_vault(home, PHRASE)
     console = serve(None, "--passphrase-file", str(phrase_file))
     assert console.ask("ReadVault").json["VaultStatus"]["unattended"] is True
@@ -142,8 +131,7 @@ def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Pat
     path = f"/v1/action-approvals/{approval}/decide"
     statuses = [
         console.request("POST", path, body, token=each, local=local).status
-        for each in (None, token, PHRASE)
-        for local in (True, False)
+        for each, local in product((None, token, PHRASE), (True, False))
     ]
     assert statuses == [401, 401, 403, 403, 401, 401]
     result = console.get(f"/v1/action-approvals/{approval}/result", token=token).json
@@ -154,9 +142,7 @@ def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Pat
     assert taken.status == 400
 
 
-def test_a_passphrase_of_an_unattended_start_widens_nothing(
-    home: Path, serve: Serve, phrase_file: Path
-) -> None:
+def test_an_unattended_start_widens_nothing(home: Path, serve: Serve, phrase_file: Path) -> None:
     """Also after the vault was locked and unlocked with it; what takes away, and its status, still work."""
     make_vault(home, PHRASE)
     console = serve(None, "--passphrase-file", str(phrase_file))
@@ -196,9 +182,7 @@ def test_the_keyring_is_not_asked_over_the_socket(home: Path, serve: Serve) -> N
     assert console.ask("ReadVault").json["VaultStatus"]["has_keyring"] is False
 
 
-def test_the_variable_is_overwritten_in_the_process_and_no_child_gets_it(
-    home: Path, serve: Serve
-) -> None:
+def test_the_variable_is_overwritten_in_the_process(home: Path, serve: Serve) -> None:
     make_vault(home, PHRASE)
     console = serve(env={"AILERON_VAULT_PASSPHRASE": PHRASE})
     assert console.vault == "unlocked"
@@ -237,12 +221,10 @@ def test_popping_the_variable_alone_would_leave_it(tmp_path: Path) -> None:
         (lambda file: os.chown(file, 65534, -1), "not a regular file that you own"),
     ],
 )
-def test_a_file_that_others_may_have_read_is_refused(
-    home: Path, tmp_path: Path, spoil: Any, sentence: str
-) -> None:
+def test_a_file_that_others_may_have_read_is_refused(home: Path, spoil: Any, sentence: str) -> None:
     if sentence == "not a regular file that you own" and os.getuid() != 0:
         pytest.skip("only root gives files away")
-    file = program(tmp_path / "project" / "below" / "phrase", PHRASE, 0o600)
+    file = program(home.parent / "project" / "below" / "phrase", PHRASE, 0o600)
     spoil(file)
     make_vault(home, PHRASE)
     done = aileron("serve", "--passphrase-file", str(file), home=home, code=2)
@@ -250,9 +232,7 @@ def test_a_file_that_others_may_have_read_is_refused(
     assert PHRASE not in done.stderr
 
 
-def test_without_a_terminal_a_console_or_the_right_passphrase_it_says_what_to_do(
-    home: Path,
-) -> None:
+def test_without_terminal_console_or_right_passphrase_it_says_what_to_do(home: Path) -> None:
     assert "aileron vault init" in aileron("vault", "status", home=home).stdout
     serve, given = ("serve", "--passphrase-fd", "0"), {"AILERON_VAULT_PASSPHRASE": PHRASE}
     assert "aileron vault init" in aileron(*serve, home=home, stdin=PHRASE, code=1).stderr
@@ -315,10 +295,7 @@ def locked(home: Path, serve: Serve, mailbox: Mailbox) -> Console:
     return console
 
 
-def test_over_rest_each_action_is_listed_and_each_run_waits(
-    locked: Console, mailbox: Mailbox
-) -> None:
-    """The service hears of nothing before the unlock; then the read is run, and the other is asked about."""
+def test_over_rest_actions_are_listed_and_runs_wait(locked: Console, mailbox: Mailbox) -> None:
     token = locked.session()["token"]
     listed = {each["name"] for each in locked.get("/v1/actions", token=token).json["items"]}
     assert {"list-drafts", "send-draft"} <= listed

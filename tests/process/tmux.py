@@ -33,7 +33,6 @@ class Tmux:
         command: str,
         environment: dict[str, str],
         cwd: Path,
-        *,
         size: tuple[int, int] = (120, 48),
     ) -> None:
         if shutil.which("tmux") is None:
@@ -44,30 +43,21 @@ class Tmux:
                    "-c", str(cwd), f"{command}; echo ended with $?; sleep 600")  # fmt: skip
 
     def _tmux(self, *words: str) -> str:
-        done = subprocess.run(
-            ["tmux", "-S", str(self._socket), *words],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=self._environment,  # the server's: test runners pin a size of their own
-        )
-        return done.stdout
+        command = ["tmux", "-S", str(self._socket), *words]
+        # The server's environment: test runners pin a size of their own.
+        return subprocess.check_output(command, text=True, env=self._environment)
 
     def pane(self, number: int = 0) -> str:
-        """Return what pane *number* shows."""
         return self._tmux("capture-pane", "-p", "-J", "-t", f":.{number}")
 
     def panes(self) -> int:
-        """Return how many panes there are."""
         return len(self._tmux("list-panes").splitlines())
 
     def press(self, *keys: str, pane: int = 0) -> None:
-        """Press *keys* in pane *pane*, one after the other."""
         for key in keys:
             self._tmux("send-keys", "-t", f":.{pane}", key)
 
     def type(self, text: str) -> None:
-        """Type *text* into the first pane."""
         self._tmux("send-keys", "-l", "-t", ":.0", text)
 
     def press_at_rest(self, key: str, wanted: Shown) -> str:
@@ -86,28 +76,26 @@ class Tmux:
             self.until(lambda shown: refused.search(shown) is None)
             time.sleep(REST)
             self.press(key)
-            shown = self.until(
-                lambda shown: _holds(wanted, shown) or refused.search(shown) is not None
-            )
+            shown = self.until(lambda shown: _holds(wanted, shown) or bool(refused.search(shown)))
             if _holds(wanted, shown):
                 return shown
         raise AssertionError(self.pane())
 
     def read_on(self, end: Shown = ALL_SEEN) -> str:
         """Press space until the first pane shows *end*, and return all that was on the screen."""
-        screens = [self.until(lambda shown: _holds(end, shown) or UNSEEN in shown)]
+        screens = [""]
+
+        def more(shown: str) -> bool:
+            return _holds(end, shown) or (UNSEEN in shown and shown != screens[-1])
+
+        screens.append(self.until(more))
         while not _holds(end, screens[-1]):
             time.sleep(REST)
             self.press("Space")
-            screens.append(
-                self.until(
-                    lambda shown: _holds(end, shown) or (UNSEEN in shown and shown != screens[-1])
-                )
-            )
+            screens.append(self.until(more))
         return "\n".join(screens)
 
     def quit(self) -> str:
-        """Press `q`, which may ask a question, until the program has ended with 0; return the screen."""
         deadline = time.monotonic() + PATIENCE
         while "ended with" not in (shown := self.pane()):
             assert time.monotonic() < deadline, shown
@@ -132,21 +120,17 @@ class Tmux:
 
     def flags(self, *names: str) -> dict[str, str]:
         """Return what tmux says of the terminal: `alternate_on`, `mouse_any_flag` and the like."""
-        said = self._tmux(
-            "display-message", "-p", "\n".join(f"{name}=#{{{name}}}" for name in names)
-        )
+        wanted = "\n".join(f"{name}=#{{{name}}}" for name in names)
+        said = self._tmux("display-message", "-p", wanted)
         return dict(line.split("=") for line in said.split())
 
     def close(self) -> None:
         """End the server and everything in it; what writes at its end does so before its folder goes."""
-        panes = subprocess.run(
-            ["tmux", "-S", str(self._socket), "list-panes", "-s", "-F", "#{pane_pid}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = ["tmux", "-S", str(self._socket)]
+        list_panes = [*command, "list-panes", "-s", "-F", "#{pane_pid}"]
+        panes = subprocess.run(list_panes, capture_output=True, check=False)
         inside = with_descendants({int(pid) for pid in panes.stdout.split()})
-        subprocess.run(["tmux", "-S", str(self._socket), "kill-server"], check=False)
+        subprocess.run([*command, "kill-server"], check=False)
         deadline = time.monotonic() + ENDING
         while inside & alive() and time.monotonic() < deadline:
             time.sleep(0.05)  # nothing tells of the end of a process that is no child of ours
@@ -159,5 +143,4 @@ def _holds(wanted: Shown, shown: str) -> bool:
 
 
 def shell(*words: str) -> str:
-    """Return *words* quoted for a shell."""
     return shlex.join(words)

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,8 @@ class Model:
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._up = threading.Event()
-        work = (self._serve(),)
-        self._thread = threading.Thread(
-            target=self._loop.run_until_complete, args=work, daemon=True
-        )
+        run = partial(self._loop.run_until_complete, self._serve())
+        self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
         self._up.wait()
 
@@ -108,7 +107,6 @@ class Client:
         return approval_id
 
     def told(self, request: int) -> list[str]:
-        """Return each item of the history that the model was asked with, as JSON."""
         body = self.model.requests[request]
         history = body["messages"] if "messages" in body else body["input"]
         items = history if isinstance(history, list) else [history]
@@ -164,7 +162,6 @@ class Room:
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[Model]:
-    """The model behind both consoles."""
     made = Model()
     yield made
     made.close()
@@ -198,7 +195,6 @@ def impatient(model: Model) -> Iterator[Room]:
 
 
 def approved(client: Client) -> None:
-    """The program gets one answer, after the person's."""
     client.ask("send it", [Call("send_draft", {"text": "to Anna"})], [Text("It is sent.")])
     client.console.approve(client.waiting())
     assert client.answer() == "It is sent."
@@ -207,7 +203,6 @@ def approved(client: Client) -> None:
 
 
 def denied(client: Client) -> None:
-    """The model reads the reason; the program goes on."""
     client.ask("send it", [Call("send_draft", {"text": "to Anna"})], [Text("They said no.")])
     client.console.tell(deny=client.waiting(), reason="not on a Friday")
     assert client.answer() == "They said no."
@@ -285,7 +280,6 @@ CASES: dict[str, tuple[str, Callable[[Client], None]]] = {
 
 
 def go(case: str, request: pytest.FixtureRequest, *words: str, **how: Any) -> None:
-    """Have the program *words* go through a case."""
     name, happens = CASES[case]
     room: Room = request.getfixturevalue(name)
     with contextlib.closing(room.launch(*words, **how)) as client:
@@ -293,13 +287,12 @@ def go(case: str, request: pytest.FixtureRequest, *words: str, **how: Any) -> No
 
 
 MANNERS = [
-    f"{program}.py {manner}"
-    for program, manners in {
-        "sdk_chat": "whole streamed chunks async-streamed",
-        "sdk_responses": "whole streamed chained async-streamed",
-        "sdk_messages": "whole streamed runner async-streamed",
-    }.items()
-    for manner in manners.split()
+    *(f"sdk_chat.py {manner}" for manner in ("whole", "streamed", "chunks", "async-streamed")),
+    *(
+        f"sdk_responses.py {manner}"
+        for manner in ("whole", "streamed", "chained", "async-streamed")
+    ),
+    *(f"sdk_messages.py {manner}" for manner in ("whole", "streamed", "runner", "async-streamed")),
 ]
 PAIRS = [
     (words, case)
@@ -338,7 +331,6 @@ OPENAI_AGENTS = [
 def test_an_agent_on_a_framework(
     words: tuple[str, ...], case: str, request: pytest.FixtureRequest
 ) -> None:
-    """It knows nothing of Aileron, and never sees one of its tools."""
     go(case, request, *words)
 
 

@@ -46,6 +46,5 @@ async def ask_chained(text: str) -> str:
     return result.final_output
 
 
-talk(
-    {"sync": ask, "async": ask_async, "streamed": ask_streamed, "chained": ask_chained}[sys.argv[1]]
-)
+ASKS = {"sync": ask, "async": ask_async, "streamed": ask_streamed, "chained": ask_chained}
+talk(ASKS[sys.argv[1]])

@@ -10,12 +10,8 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-    "additionalProperties": False,
-}
+TEXT = {"text": {"type": "string"}}
+SCHEMA = {"type": "object", "properties": TEXT, "required": ["text"], "additionalProperties": False}
 ABOUT = "Write a note down."
 notes: list[str] = []
 

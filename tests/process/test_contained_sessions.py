@@ -1,0 +1,163 @@
+"""A session that is said to be contained: what the console makes of who comes as it, and of the hosts that its sandbox refused."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aileron_core.audit.events import AuditEvent
+from tests.support.server_harness import DRAFT, Attended, eventually
+from tests.support.variants import needs_bubblewrap
+
+ASKS = (
+    "import json, socket, sys\n"
+    "body = json.dumps({'args': {'draft_id': sys.argv[2]}}).encode()\n"
+    "with socket.socket(socket.AF_UNIX) as s:\n"
+    "    s.connect(sys.argv[1])\n"
+    "    s.sendall(b'POST /v1/actions/send-draft/run HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n'\n"
+    "              b'Content-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(body) + body)\n"
+    "    answer = b''\n"
+    "    while chunk := s.recv(65536): answer += chunk\n"
+    "print(answer.partition(b'\\r\\n\\r\\n')[2].decode())\n"
+)
+
+
+def asks(session: Mapping[str, Any], draft: str, *, contained: bool) -> str:
+    path = session["socket"]
+    command = ["/usr/bin/python3", "-I", "-c", ASKS, path, draft]
+    if contained:
+        folder = str(Path(path).parent)
+        command = [
+            *("bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr"),
+            *("--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"),
+            *("--proc", "/proc", "--dev", "/dev", "--ro-bind", folder, "/run/aileron"),
+            *command[:-2],
+            *("/run/aileron/s.sock", draft),
+        ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return str(json.loads(done.stdout)["approval_id"])
+
+
+def draws_as(console: Attended, approval: str, containment: str) -> None:
+    views = console.views
+    assert console.until(lambda: views.get(approval, {}).get("containment") == containment), views
+
+
+@needs_bubblewrap
+def test_one_process_outside_is_enough_for_as_long_as_the_session_lives(attended: Attended) -> None:
+    session = attended.session(launched=True, contained=True)
+    first = asks(session, DRAFT, contained=True)
+    draws_as(attended, first, "verified")
+    second = asks(session, "r-2", contained=False)
+    draws_as(attended, second, "none")
+    draws_as(attended, first, "none")
+
+    def outside() -> list[str]:
+        return [r["session"] for r in attended.records() if r["event"] == "session.seen_outside"]
+
+    eventually(lambda: outside() == [session["session_id"]], "it was seen outside")
+    attended.end()
+    attended.start()
+    third = asks(session, "r-3", contained=True)
+    draws_as(attended, third, "none")
+    assert len(outside()) == 1
+
+
+@needs_bubblewrap
+def test_a_token_that_comes_another_way_is_nobodys_sandbox(attended: Attended) -> None:
+    """Over TCP nothing of the sender can be seen; over the home's socket, that it sees the home."""
+    session = attended.session(launched=True, contained=True)
+    draws_as(attended, asks(session, DRAFT, contained=True), "verified")
+    asked = {"args": {"draft_id": "r-2"}}
+    path = "/v1/actions/send-draft/run"
+    answer = attended.post(path, asked, token=session["token"])
+    draws_as(attended, answer.json["approval_id"], "claimed")
+    attended.post(path, {**asked, "args": {"draft_id": "r-3"}}, token=session["token"], local=True)
+    draws_as(attended, answer.json["approval_id"], "none")
+
+
+# Hosts that its sandbox refused
+
+HOST, OTHER, META = "registry.example:443", "telemetry.example:443", "meta.example:443"
+
+
+def report_host(console: Attended, session: str, host: str, problem: str = "", **more: Any) -> int:
+    body = {"host": host, "problem": problem}
+    return console.post(f"/v1/sessions/{session}/refused-hosts", body, **more).status
+
+
+def host_events(console: Attended) -> list[tuple[str, str]]:
+    records = [each for each in console.records() if each["event"].startswith("session.host_")]
+    return [(each["event"], each["host"]) for each in records]
+
+
+def refused_hosts(console: Attended, session: str, count: int) -> bool:
+    """Wait until a person sees as many."""
+    return console.until(lambda: len(console.hosts.get(session, {}).get("refused", ())) == count)
+
+
+def test_a_person_allows_a_refused_host_and_the_launcher_learns_it(attended: Attended) -> None:
+    session = attended.session(launched=True, contained=True)
+    name, token = session["session_id"], session["token"]
+    with attended.hold(name) as held:
+        assert report_host(attended, name, HOST, local=True) == 204
+        assert report_host(attended, name, HOST, local=True) == 204
+        why = "it leads to metadata"
+        assert report_host(attended, name, META, why, local=True) == 204
+        assert refused_hosts(attended, name, 2)
+        for host in (OTHER, META):
+            attended.tell(session=name, allow_host=host)
+        assert attended.until(lambda: len(attended.refusals) == 2)
+        attended.tell(session=name, allow_host=HOST)
+        assert attended.until(lambda: attended.hosts[name]["allowed"] == [HOST])
+        assert held.readline() == b"\n"
+        assert held.readline() == f"data: {HOST}\n".encode()
+    refused, allowed = "session.host_refused", "session.host_allowed"
+    assert host_events(attended) == [(refused, HOST), (refused, META), (allowed, HOST)]
+    assert AuditEvent.SESSION_HOST_ALLOWED.actor == "person"
+    # The agent itself can neither report a host nor allow one.
+    assert report_host(attended, name, OTHER, token=token) == 403
+    assert report_host(attended, name, OTHER) == 401
+    assert report_host(attended, "ses-00000000000000000000000009", OTHER, local=True) == 404
+
+
+def test_what_was_allowed_is_known_to_a_console_that_starts_again(attended: Attended) -> None:
+    name = attended.session(launched=True, contained=True)["session_id"]
+    with attended.hold(name):
+        for host in (HOST, OTHER):
+            assert report_host(attended, name, host, local=True) == 204
+        assert refused_hosts(attended, name, 2)
+        attended.tell(session=name, allow_host=HOST)
+        assert attended.until(lambda: bool(attended.hosts[name]["allowed"]))
+    attended.end()
+    attended.start()
+    assert attended.until(lambda: attended.hosts.get(name, {}).get("allowed") == [HOST])
+    assert attended.hosts[name]["refused"] == {OTHER: ""}
+    with attended.hold(name) as held:
+        assert held.readline() == b"\n"
+        assert held.readline() == f"data: {HOST}\n".encode()
+    assert attended.post(f"/v1/sessions/{name}/end", {}, local=True).status == 204
+    attended.tell(session=name, allow_host=OTHER)
+    assert attended.until(lambda: bool(attended.refusals))
+    assert len(host_events(attended)) == 3
+
+
+def test_a_flood_of_names_is_bounded_and_only_plain_ones_can_be_allowed(attended: Attended) -> None:
+    name = attended.session(launched=True, contained=True)["session_id"]
+    hostile = "a\x1b[31m:443"
+    for host in (
+        hostile,
+        "E.example:443",
+        "a b:443",
+        "a.example",
+        "a.example:0",
+        "b\u0430nk.example:443",
+    ):
+        assert report_host(attended, name, host, local=True) == 400
+    assert report_host(attended, name, hostile, "it is not a host name", local=True) == 204
+    for number in range(70):
+        assert report_host(attended, name, f"host-{number}.example:443", local=True) == 204
+    eventually(lambda: len(host_events(attended)) == 64, "64 records")
+    assert refused_hosts(attended, name, 64)
