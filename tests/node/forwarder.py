@@ -36,9 +36,8 @@ class Forwarder(socketserver.ThreadingTCPServer):
 
 
 class _Carrying(socketserver.StreamRequestHandler):
-    server: Forwarder
-
     def handle(self) -> None:
+        assert isinstance(self.server, Forwarder)
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             if not (line := self.rfile.readline(65536)):

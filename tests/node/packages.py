@@ -47,8 +47,8 @@ class Suite:
         """Run its scenarios at *url*; the results are whole once the process has ended."""
         program = ["--import", str(HERE / "patient.mjs"), str(self._program)]
         command = [node(), *program, "server", "--url", url, "-o", str(results), *self._options]
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        return subprocess.Popen(command, **streams, text=True, env=environment())
+        env, both = environment(), subprocess.STDOUT
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=both, text=True, env=env)
 
 
 def checks(results: Path) -> dict[str, dict[str, str]]:
@@ -70,8 +70,10 @@ class TypeScript:
 
     def __init__(self) -> None:
         command = [node(), str(HERE / "client.mjs")]
-        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        self._process = subprocess.Popen(command, **streams, text=True, env=environment())
+        env = environment()
+        self._process = subprocess.Popen(
+            command, stdin=-1, stdout=-1, stderr=-1, text=True, env=env
+        )
 
     def ask(self, do: str, client: str, **more: Any) -> Any:
         """Send a command and wait for its answer; raise the client's own message where it threw."""

@@ -13,13 +13,14 @@ from tests.support.terminal import Pty
 class ScreenConsole(Console):
     """`aileron console` with somebody, or something, at its keyboard."""
 
-    def __init__(self, home: Path, mailbox: Mailbox, **terminal: Any) -> None:
+    def __init__(self, home: Path, mailbox: Mailbox, *words: str, **terminal: Any) -> None:
+        """Open the console of *home*, by *words* if there are any."""
         self.home = home
         self.stderr = home.parent / "console.stderr"
         self.stderr.touch()
         # A pager and a browser that end by themselves, whatever key calls them.
         self._terminal = {"environment": {"PAGER": "cat", "BROWSER": "true"}, **terminal}
-        self._words = [
+        self._words = [*words] or [
             *CLI, "console", "--home", str(home), "--accept-installed",
             "--route", f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}",
         ]  # fmt: skip

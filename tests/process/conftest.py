@@ -66,7 +66,6 @@ def unlocked(home: Path, serve: Serve) -> Console:
 
 @pytest.fixture
 def attend(home: Path, mailbox: Mailbox) -> Iterator[Attend]:
-    """Start a console with a person in it; its first life may have a failpoint."""
     with ExitStack() as ending:
         yield lambda **more: ending.enter_context(closing(Attended(home, mailbox, **more)))
 

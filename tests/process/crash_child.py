@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused, SessionsUpdated
-from aileron_core.console_port.intents import AllowHost, Approve, Deny, Intent, RefreshPreview
+from aileron_core.console_port.intents import AllowHost, Approve, Deny, Intent
 from aileron_core.console_port.view_models import NO_HOSTS, ApprovalView, SessionView
 from aileron_core.home.layout import Home
 from aileron_core.sessions import registry
@@ -30,10 +30,17 @@ def say(value: dict[str, object]) -> None:
     sys.stdout.flush()
 
 
-SHOWN = (
-    *("approval_id", "action", "state", "digest", "note", "outcome", "requester_gone"),
-    *("containment", "times_asked"),
-)
+SHOWN = [
+    "approval_id",
+    "action",
+    "state",
+    "digest",
+    "note",
+    "outcome",
+    "requester_gone",
+    "containment",
+    "times_asked",
+]
 
 
 def show(view: ApprovalView) -> None:
@@ -63,8 +70,6 @@ def intent_of(line: str) -> Intent:
     request = json.loads(line)
     if "approve" in request:
         return Approve(approval_id=request["approve"], digest=request["digest"])
-    if "refresh" in request:
-        return RefreshPreview(approval_id=request["refresh"])
     if "allow_host" in request:
         return AllowHost(session_id=request["session"], host=request["allow_host"])
     return Deny(approval_id=request["deny"], reason=request["reason"])

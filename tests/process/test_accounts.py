@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,15 @@ def setup(home: Path, *more: str, key: str = KEY, code: int = 0) -> str:
     words = ("binding", "setup", "scripted", "--secret-fd", "0", *more)
     done = aileron(*words, home=home, stdin=key, code=code, env=KNOWN)
     return done.stderr if code else done.stdout
+
+
+def installed_anew(console: Console, install: Callable[[], object]) -> None:
+    """Have other files in the store once *console* is there again, its vault unlocked."""
+    console.end()
+    shutil.rmtree(console.home / "store")
+    install()
+    console.start()
+    assert console.unlock(PHRASE).status == 200
 
 
 def listed(home: Path) -> list[dict[str, Any]]:
@@ -124,10 +133,7 @@ def test_another_program_of_the_user_can_ask_and_never_widen(home: Path, unlocke
     events = [each["event"] for each in unlocked.records()]
     assert events.count("vault.unlock_failed") == 3
     assert "3 wrong passphrases were given" in aileron("vault", "status", home=home).stdout
-
-
-def test_what_takes_away_needs_no_passphrase(home: Path, unlocked: Console) -> None:
-    setup(home)
+    # What takes away needs no passphrase.
     assert unlocked.ask("RevokeAccount", name=NAME).status == 200
     assert listed(home) == []
 
@@ -151,11 +157,7 @@ def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Cons
 
 def test_a_connector_that_changed_is_bound_again_after_a_yes(home: Path, unlocked: Console) -> None:
     setup(home)
-    unlocked.end()
-    shutil.rmtree(home / "store")
-    install(home, "more.example:443")
-    unlocked.start()
-    unlocked.unlock(PHRASE)
+    installed_anew(unlocked, lambda: install(home, "more.example:443"))
     said = told(home, "list")
     assert "cannot be used: the connector can now reach more.example:443" in said
     assert f"`aileron binding rebind {NAME}`" in said
@@ -223,9 +225,9 @@ def test_values_of_a_server_are_typed_unseen_and_again_for_others(home: Path, se
     name = "environment/small/default"
 
     def install(*secrets: str) -> None:
-        shutil.rmtree(home / "store")
         install_server(home, table(home.parent, secrets=secrets, hosts=(HOST,)))
 
+    shutil.rmtree(home / "store")
     install("TOKEN", "PEM")
     console = serve()
     terminal = binding_terminal(home, "setup", "small")
@@ -240,10 +242,7 @@ def test_values_of_a_server_are_typed_unseen_and_again_for_others(home: Path, se
     words = ("binding", "setup", "small", "--secret-fd", "0")
     given = json.dumps({"TOKEN": KEY, "PEM": "canary\nkey"})
     aileron(*words, "--identity", "work", home=home, stdin=given, env=KNOWN)
-    console.end()
-    install("TOKEN", "EXTRA")
-    console.start()
-    console.unlock(PHRASE)
+    installed_anew(console, lambda: install("TOKEN", "EXTRA"))
     said = told(home, "list")
     assert f"{name}  mcp://local/small\n    values │ TOKEN, PEM\n" in said
     assert "cannot be used: the server now asks for other values: delete the account" in said
@@ -301,12 +300,9 @@ def test_a_shell_completes_connectors_and_accounts(home: Path, unlocked: Console
 
 def test_a_servers_secret_goes_into_the_vault_alone(home: Path, unlocked: Console) -> None:
     """`aileron server add --from`: out of an agent's settings, which stay as they are."""
-    unlocked.end()
-    shutil.rmtree(home / "store")
     run = ("npx", "-y", "pkg")
-    install_server(home, table(home.parent, run=run, secrets=("API_KEY",), hosts=(HOST,)))
-    unlocked.start()
-    assert unlocked.unlock(PHRASE).status == 200
+    made = table(home.parent, run=run, secrets=("API_KEY",), hosts=(HOST,))
+    installed_anew(unlocked, lambda: install_server(home, made))
     entries = {
         "small": {"command": run[0], "args": run[1:], "env": {"API_KEY": KEY}},
         "sse": {"type": "sse", "url": "https://mcp.example"},
@@ -341,9 +337,7 @@ def model_keys(home: Path) -> list[dict[str, str]]:
     return aileron_json("gateway", "key", "list", home=home)["items"]
 
 
-def test_a_key_is_stored_listed_and_removed_with_the_passphrase(
-    home: Path, unlocked: Console
-) -> None:
+def test_a_key_is_stored_listed_and_removed_by_passphrase(home: Path, unlocked: Console) -> None:
     words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
     refused = aileron(*words, home=home, stdin=MODEL_KEY, code=2)
     assert "passphrase" in refused.stderr

@@ -23,7 +23,15 @@ from tests.support.core_harness import writes
 from tests.support.making import program
 from tests.support.paired_devices import Device
 from tests.support.processes import command_lines
-from tests.support.server_harness import CLI, DRAFT, Console, Serve, aileron_json, eventually
+from tests.support.server_harness import (
+    CLI,
+    DRAFT,
+    Console,
+    Serve,
+    aileron_json,
+    eventually,
+    quiet_port,
+)
 from tests.support.terminal import Pty
 from tests.support.vaults import PHRASE, make_vault
 
@@ -123,8 +131,6 @@ def test_serve_gets_a_console_that_the_vaults_passphrase_confirms(
     close(pty)
 
 
-# Over ssh: the tests' own user, on loopback
-
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin")
 no_ssh = SSHD is None or shutil.which("ssh") is None
 needs_sshd = pytest.mark.skipif(no_ssh, reason="there is no sshd")
@@ -158,14 +164,14 @@ class Machine:
 
 @pytest.fixture
 def box(folder: Path, home: Path) -> Iterator[Machine]:
-    machine = Machine(folder=folder / "ssh", forwarded=free_port(), opened=[])
+    machine = Machine(folder=folder / "ssh", forwarded=quiet_port(), opened=[])
     machine.folder.mkdir()
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     for key in ("host", "user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(machine.folder / key)]
         subprocess.run(command, check=True)
-    port = free_port()
+    port = quiet_port()
     (machine.folder / "sshd").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {machine.folder}/host\nPidFile none\n"
         f"AuthorizedKeysFile {machine.folder}/user.pub\nStrictModes no\nUsePAM no\n"
@@ -192,12 +198,6 @@ def box(folder: Path, home: Path) -> Iterator[Machine]:
             for each in machine.opened:
                 each.close()
             sshd.terminate()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 @needs_sshd

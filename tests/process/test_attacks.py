@@ -204,7 +204,6 @@ def test_no_attack_breaks_through() -> None:
 
 
 def test_a_line_for_each_attack_that_was_named(home: Path) -> None:
-    """The person's own home is not touched."""
     before = {path: path.stat().st_mtime_ns for path in (home, *home.rglob("*"))}
     done = aileron("doctor", "--attack", "two-hosts", "approve-as-agent", home=home)
     lines = done.stdout.splitlines()

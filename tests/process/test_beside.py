@@ -16,7 +16,6 @@ from tests.support.variants import ALL
 
 
 def run_python(*words: str, **more: Any) -> str:
-    """Run Python in the checkout and return what it prints; it ends with 0."""
     more |= {"cwd": ROOT, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
     command = [sys.executable, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
@@ -37,10 +36,7 @@ def test_the_measurement_of_the_console_finds_its_words_on_the_screen() -> None:
 def test_the_quick_measurements_run_to_their_end() -> None:
     printed = check_bench("calls", "connectors", "decisions", "load_manifests", "releases")
     assert printed.count("  checked (") == 5
-
-
-def test_the_measurement_of_attention_runs_or_says_how_to_install_what_it_lacks() -> None:
-    printed = check_bench("attention")
+    printed = check_bench("attention")  # what it needs is installed by hand
     assert "  checked (6 aims)" in printed or "pip install --no-deps agentdojo" in printed
 
 

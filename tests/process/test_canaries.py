@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from examples.mailbox.server import Mailbox
 from tests.core.connectors.test_credentials_on_the_wire import reading
 from tests.core.runs.test_canaries import KINDS, MANIFEST, PASSPHRASE, SECRET, TOKEN, leaked
 from tests.process.attended import ScreenConsole
@@ -65,15 +66,6 @@ def secrets_in(data: bytes) -> list[str]:
     return [*leaked(text), *given]
 
 
-class EchoedConsole(ScreenConsole):
-    """A console on a terminal, begun by *words*."""
-
-    def __init__(self, home: Path, words: tuple[str, ...]) -> None:
-        self.home, self._words, self._terminal = home, list(words), {}
-        self.stderr = home.parent / "console.stderr"
-        self.start()
-
-
 @dataclasses.dataclass
 class WatchedPlace:
     """A home, its console on a terminal, and the service that it asks."""
@@ -81,7 +73,7 @@ class WatchedPlace:
     home: Path
     kind: str
     server: AuthorizationServer
-    console: "EchoedConsole"
+    console: ScreenConsole
     answered: list[bytes]
     """All that the console answered over HTTP."""
 
@@ -113,7 +105,9 @@ class WatchedPlace:
 
 
 @pytest.fixture(params=variants(KINDS, 2))
-def watched_place(request: pytest.FixtureRequest, folder: Path) -> Iterator[WatchedPlace]:
+def watched_place(
+    request: pytest.FixtureRequest, folder: Path, mailbox: Mailbox
+) -> Iterator[WatchedPlace]:
     kind = str(request.param)
     for name in ("server", "home", "cores"):
         (folder / name).mkdir(mode=0o700)
@@ -137,7 +131,7 @@ def watched_place(request: pytest.FixtureRequest, folder: Path) -> Iterator[Watc
         words = (sys.executable, "-I", str(ENTRY), port, certificate, "console")
         words += ("--home", str(folder / "home"), "--accept-installed")
         words = dumping(folder / "cores", *words)
-        with contextlib.closing(EchoedConsole(folder / "home", words)) as console:
+        with contextlib.closing(ScreenConsole(folder / "home", mailbox, *words)) as console:
             yield WatchedPlace(folder / "home", kind, server, console, [])
 
 
@@ -181,8 +175,6 @@ def search_files(place: WatchedPlace) -> None:
     assert {"aileron.db", "aileron.db-wal", "aileron.log", "vault.json"} <= looked
 
 
-# In memory
-
 PHRASE, KEY = "qx7canary-phrase-3d81", "qx7canary-key-90ab44"
 NEEDS_KEY = '[capabilities.credential]\nkind = "api_key"\nheader = "X-Key"\nformat = "{key}"\n'
 HOME = "h" * 100
@@ -208,7 +200,6 @@ def holding_secret(cores: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def ordinary() -> Iterator[Path]:
-    """A folder of an ordinary user's, with a home."""
     with ordinary_folder() as made:
         for name in (HOME, "cores", "others"):
             (made / name).mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""The `aileron` command: its exit codes, its JSON, its sentences."""
+"""The `aileron` command: its exit codes, its JSON, its sentences; and what a console logs."""
 
 import json
 import os
@@ -16,34 +16,25 @@ from aileron_core.console.device_service import LINK_KEY
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from examples.mailbox.server import Mailbox
 from tests.support.forked import forked, run_forked
+from tests.support.installing import ROOT
 from tests.support.making import program
-from tests.support.server_harness import (
-    CLI,
-    DRAFT,
-    ROOT,
-    Attended,
-    Console,
-    Serve,
-    aileron,
-    aileron_json,
-    eventually,
-    on_a_terminal,
-)
+from tests.support.processes import eventually
+from tests.support.server_harness import CLI, DRAFT, Attended, Console, Serve, aileron, aileron_json
 
 EXAMPLES = ROOT / "examples"
 SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("status",), ("action", "run", "x"), ("open", "approval", "act-20260101T000000-0123456789abcdef")],
-)  # fmt: skip
-def test_without_a_console_it_is_69(home: Path, arguments: tuple[str, ...]) -> None:
-    done = aileron(*arguments, home=home, code=69)
-    assert "aileron console" in done.stderr
-    assert done.stderr.count("\n") == 1
-    body = aileron_json(*arguments, home=home, code=69)
-    assert body.get("running") is False or body["error"]["class"] == "unavailable"
+APPROVAL = "act-20260101T000000-0123456789abcdef"
+
+
+def test_without_a_console_it_is_69(home: Path) -> None:
+    for words in (("status",), ("action", "run", "x"), ("open", "approval", APPROVAL)):
+        done = aileron(*words, home=home, code=69)
+        assert "aileron console" in done.stderr
+        assert done.stderr.count("\n") == 1
+        body = aileron_json(*words, home=home, code=69)
+        assert body.get("running") is False or body["error"]["class"] == "unavailable"
 
 
 def test_status_says_how_it_is_and_a_person_reads_local_time(console: Console) -> None:
@@ -140,9 +131,6 @@ def test_what_there_is_not_is_said_to_be_not_found(shared: Console) -> None:
         assert "nope" in error["message"]
 
 
-# Actions
-
-
 def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
     home = tmp_path / "home"
     added = aileron_json("action", "add", str(EXAMPLES / "actions"), home=home)
@@ -161,20 +149,13 @@ def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
     removed = aileron_json("action", "remove", "get-draft", home=home)
     assert removed == {"removed": "get-draft.md"}
     assert not (home / "actions" / "get-draft.md").exists()
-    aileron("action", "remove", "get-draft", home=home, code=1)
-    assert (home / "actions").stat().st_mode & 0o777 == 0o700
-    assert (home / "actions" / "list-drafts.md").stat().st_mode & 0o777 == 0o600
-
-
-def test_removing_never_leaves_the_folder(home: Path) -> None:
-    secret = home.parent / "secret.md"
+    secret = tmp_path / "secret.md"
     secret.write_text("keep")
-    for name in ("../secret", "/etc/passwd", "actions/../../secret.md", "."):
+    for name in ("get-draft", "../secret", "/etc/passwd", "actions/../../secret.md", "."):
         aileron("action", "remove", name, home=home, code=1)
     assert secret.exists()
-
-
-# Running
+    assert (home / "actions").stat().st_mode & 0o777 == 0o700
+    assert (home / "actions" / "list-drafts.md").stat().st_mode & 0o777 == 0o600
 
 
 def test_an_ungated_run_takes_words_or_json(console: Console, tmp_path: Path) -> None:
@@ -209,13 +190,9 @@ def test_an_unaccepted_action_is_a_conflict(serve: Serve, mailbox: Mailbox) -> N
 
 
 class Run:
-    """`aileron action run ... --wait` in the background."""
-
     def __init__(self, home: Path, *more: str) -> None:
-        self.process = forked(
-            [*CLI, *SEND, "--wait", "60", "--home", str(home), *more],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        command = [*CLI, *SEND, "--wait", "60", "--home", str(home), *more]
+        self.process = forked(command, stdout=-1, stderr=-1, text=True)
 
     def end(self) -> tuple[int, str, str]:
         out, err = self.process.communicate(timeout=30)
@@ -281,9 +258,6 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     assert "is waiting for a person's approval" in err.partition("\n")[0]
 
 
-# Connectors, audit, open
-
-
 def test_connectors_are_installed_and_listed(tmp_path: Path) -> None:
     home, source = tmp_path / "home", EXAMPLES / "connectors" / "mail-drafts"
     installed = aileron_json("connector", "install", str(source), home=home)
@@ -311,11 +285,10 @@ def test_the_audit_is_read_with_and_without_a_console(console: Console) -> None:
         assert limited == items[-2:]
         shown = aileron_json("audit", "show", ran, home=console.home)["items"]
         assert [each["event"] for each in shown] == ["run.started", "run.completed"]
-        by_approval = aileron_json("audit", "show", pending["approval_id"], home=console.home)
-        assert {each["run"] for each in by_approval["items"]} == {pending["audit_id"]}
+        shown = aileron_json("audit", "show", pending["approval_id"], home=console.home)["items"]
+        assert {each["run"] for each in shown} == {pending["audit_id"]}
         report = aileron_json("audit", "verify", home=console.home)
-        assert report["ok"] is True
-        assert report["problems"] == []
+        assert (report["ok"], report["problems"]) == (True, [])
         assert re.fullmatch("[0-9a-f]{64}", report["head"])
         assert report["records"] >= len(items)
         if running:
@@ -331,26 +304,19 @@ def test_a_broken_home_is_a_sentence(tmp_path: Path) -> None:
     (home / "actions").write_text("a file")
     assert "aileron console" in aileron("audit", "list", home=home, code=1).stderr
     (home / "aileron.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
-    for words in (
-        ("audit", "list"),
-        ("action", "list"),
-        ("audit", "verify"),
-        ("audit", "show", "x"),
-    ):
-        done = aileron(*words, home=home, code=1)
+    for words in ("audit list", "action list", "audit verify", "audit show x"):
+        done = aileron(*words.split(), home=home, code=1)
         assert done.stderr.startswith("aileron: ")
         assert done.stderr.count("\n") == 1
-        assert aileron_json(*words, home=home, code=1)["error"]["message"]
+        assert aileron_json(*words.split(), home=home, code=1)["error"]["message"]
 
 
 def test_a_reader_that_goes_away_is_no_fault_of_ours(console: Console) -> None:
     """`aileron audit list | head -1` says nothing of pipes."""
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(
-        [*CLI, "audit", "list", "--home", str(console.home)],
-        stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=30,
-    )  # fmt: skip
+    command = [*CLI, "audit", "list", "--home", str(console.home)]
+    done = subprocess.run(command, stdout=write, stderr=-1, text=True, check=False, timeout=30)
     os.close(write)
     assert "Traceback" not in done.stderr
     assert "fault" not in done.stderr
@@ -365,19 +331,18 @@ def test_a_browser_is_handed_the_consoles_page(home: Path, serve: Serve, mailbox
         program(folder / name, f'#!/bin/sh\nprintf "%s\\n" {name} "$#" "$1" > {seen}\n')
     path = {"PATH": f"{folder}:{os.environ['PATH']}"}
     graphical = path | {"DISPLAY": ":0"}
-    known = "act-20260101T000000-0123456789abcdef"
     for bad in (
         "https://evil.example",
-        f"{known};id",
+        f"{APPROVAL};id",
         "x",
         "../etc",
-        known.replace("abcdef", "ABCDEF"),
+        APPROVAL.replace("abcdef", "ABCDEF"),
     ):
         done = aileron("open", "approval", bad, home=home, code=2, env=graphical)
         assert "act-" in done.stderr
     # A browser in the terminal would take the agent's, or the console's, place.
     without = path | {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": str(folder / "www-browser")}
-    done = aileron("open", "approval", known, home=home, env=without)
+    done = aileron("open", "approval", APPROVAL, home=home, env=without)
     assert "There is no graphical browser here." in done.stdout
     assert "press f9 on the call in the console" in done.stdout
     assert not seen.exists()
@@ -396,28 +361,6 @@ def test_a_browser_is_handed_the_consoles_page(home: Path, serve: Serve, mailbox
     assert page.headers["referrer-policy"] == "no-referrer"
 
 
-def test_colour_is_only_for_a_terminal_and_can_be_switched_off(home: Path) -> None:
-    (home / "actions" / "broken.md").write_text("+++\nname = \n+++\n")
-    assert "\x1b" not in aileron("action", "list", home=home, code=1).stdout
-    words = ("action", "list")
-    assert b"\x1b[31m" in on_a_terminal(*words, home=home)
-    assert b"\x1b" not in on_a_terminal(*words, "--no-color", home=home)
-    assert b"\x1b" not in on_a_terminal(*words, home=home, NO_COLOR="1")
-
-
-def test_nothing_in_the_environment_adds_code(home: Path, tmp_path: Path) -> None:
-    """PYTHONPATH and the current folder: the command runs itself again without them."""
-    (tmp_path / "click.py").write_text("import sys; sys.exit('planted')\n")
-    done = subprocess.run(
-        [str(Path(CLI[0]).parent / "aileron"), "action", "list", "--home", str(home)],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, capture_output=True,
-        text=True, check=False, timeout=30,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "planted" not in done.stderr
-    assert "get-draft" in done.stdout
-
-
 def test_the_doctor_names_what_is_not_contained(home: Path, serve: Serve) -> None:
     session = serve(accept=False).session()["session_id"]
     said = aileron_json("doctor", home=home, code=None)
@@ -430,10 +373,8 @@ def test_the_doctor_names_what_is_not_contained(home: Path, serve: Serve) -> Non
     assert found["sessions"]["level"] == "warning"
     assert session in found["sessions"]["text"]
     assert found["home"]["level"] == "ok"
-
-
-def test_a_missing_agent_fails_only_if_it_was_asked_for(home: Path, tmp_path: Path) -> None:
-    nothing = {"PATH": f"/usr/bin{os.pathsep}/bin", "HOME": str(tmp_path)}
+    # A missing agent fails only if it was asked for.
+    nothing = {"PATH": f"/usr/bin{os.pathsep}/bin", "HOME": str(home.parent)}
     done = aileron("doctor", "codex", home=home, code=1, env=nothing)
     assert "Codex is not installed. Run npm install -g @openai/codex." in done.stdout
     assert "Not controlled by Aileron:" in done.stdout
@@ -442,8 +383,6 @@ def test_a_missing_agent_fails_only_if_it_was_asked_for(home: Path, tmp_path: Pa
     said = aileron_json("doctor", home=home, code=None, env=nothing)
     assert said["ok"] == all(each["level"] != "broken" for each in said["findings"])
 
-
-# Checking actions
 
 ACTIONS = EXAMPLES / "actions"
 
@@ -455,7 +394,6 @@ def absent(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def checked_folder(tmp_path: Path) -> Path:
-    """One good file, a lenient one, and every kind of bad one."""
     path, strict = tmp_path / "files", (ACTIONS / "get-draft.md").read_bytes()
     path.mkdir()
     for name, data in {
@@ -496,21 +434,13 @@ def test_good_files_are_0_and_a_path_that_leads_nowhere_is_2(tmp_path: Path, abs
 
 
 def test_a_folder_whose_previews_break_a_rule_is_warned_of(tmp_path: Path, absent: Path) -> None:
-    """Once the file that declares their op is missing, or asks itself; of one file alone nobody knows."""
-    send, get = tmp_path / "send-draft.md", tmp_path / "get-draft.md"
-    for path in (send, get):
-        data = (ACTIONS / path.name).read_bytes()
-        path.write_bytes(re.sub(rb"sha256:[0-9a-f]{64}", b"sha256:bound-at-release", data))
-    assert check(tmp_path, home=absent)["problems"] == []
-    gated = get.read_bytes().replace(b"+++\n\n#", b"\n[approval]\nrequired = true\n+++\n\n#")
-    get.write_bytes(gated)
-    (problem,) = check(tmp_path, home=absent)["problems"]
-    assert (problem["file"], problem["key"]) == (str(send), "approval.preview.op")
-    assert "is an op of the gated action get-draft" in problem["message"]
-    get.unlink()
+    """Which rules there are, tests/core/releases/test_rules.py proves; of one file alone nobody knows."""
+    send = tmp_path / "send-draft.md"
+    data = (ACTIONS / send.name).read_bytes()
+    send.write_bytes(re.sub(rb"sha256:[0-9a-f]{64}", b"sha256:bound-at-release", data))
     said = said_of(tmp_path, absent)
-    assert "must be declared idempotent = true" in said
     assert "send-draft.md:" in said
+    assert "must be declared idempotent = true" in said
     assert said.endswith("1 file checked: 0 errors, 1 warning.\n")
     assert check(send, home=absent)["problems"] == []
 
@@ -545,3 +475,39 @@ def test_warnings_alone_are_0_and_portable_makes_them_1(checked_folder: Path, ab
     assert (warning["class"], warning["severity"]) == ("leniency", "warning")
     assert error["key"] == "inputs[0].type"
     assert check(checked_folder / "good.md", "--portable", home=absent)["problems"] == []
+
+
+def test_arguments_and_previews_are_not_in_the_log(console: Console) -> None:
+    send = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
+    waiting = aileron_json(*send, home=console.home, code=75)
+    aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
+    previewed = {"preview.fetched", "run.completed"}
+    eventually(lambda: previewed <= {record["event"] for record in console.records()})
+    items = aileron_json("logs", "-n", "1000", home=console.home)["items"]
+    recorded = {item["seq"]: item["event"] for item in items if "seq" in item}
+    assert recorded == {record["seq"]: record["event"] for record in console.records()}
+    asked = next(item for item in items if item.get("event") == "run.requested")
+    assert (asked["run"], asked["action"]) == (waiting["audit_id"], "send-draft")
+    (started,) = (item for item in items if "started" in item["message"])
+    assert f"process {console.process.pid} at {console.url}" in started["message"]
+    token, marker = console.session()["token"], "zebra-crossing-41"
+    console.run("list-drafts", {"query": marker}, token)
+    console.run("get-draft", {"id": marker}, token)
+    for args in ({"draft_id": marker}, {marker: marker}):
+        console.run("send-draft", args, token)
+    assert console.end() == 0
+    log = console.home / "log" / "aileron.log"
+    text = log.read_text()
+    for quoted in (DRAFT, marker, "Anna", "Q3 numbers", "gmail.googleapis.com/"):
+        assert quoted not in text, quoted
+    assert log.stat().st_mode & 0o777 == 0o600
+    (last,) = aileron_json("logs", "-n", "1", home=console.home)["items"]
+    assert last["message"] == "serve ended"
+    assert "run.requested" in aileron("logs", home=console.home).stdout
+
+
+def test_the_command_line_hands_no_token_to_any_process(console: Console) -> None:
+    """`aileron action run` opens its own session; nothing of it is in a file afterwards."""
+    aileron("action", "run", "list-drafts", home=console.home)
+    events = [each["event"] for each in console.records()]
+    assert (events.count("session.opened"), events.count("session.ended")) == (1, 1)

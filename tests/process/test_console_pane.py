@@ -22,7 +22,6 @@ AGENT = '#!/bin/sh\necho "the agent is up"\nread line\necho "read $line"\nexit 5
 
 @pytest.fixture
 def launching(folder: Path) -> Path:
-    """A folder with a home, a project and an agent."""
     for name in ("project", "person", "home"):
         (folder / name).mkdir(mode=0o700)
     program(folder / "bin" / "codex", AGENT)
@@ -73,12 +72,8 @@ def test_without_tmux_there_is_a_sentence_how(launching: Path) -> None:
     assert not (launching / "home").exists()
 
 
-# The pager
-
-
 @pytest.fixture
 def fixture_screen(tmp_path: Path) -> Iterator[Tmux]:
-    """The fixture screen in a pane, with `less` as its pager."""
     assert shutil.which("less") is not None, "this test reads in less: install it"
     environment = {**os.environ, "PAGER": "less", "PYTHONPATH": str(ROOT), "LESS": ""}
     command = shell(sys.executable, "-m", "tests.support.screens", "waiting")

@@ -79,7 +79,6 @@ sys.argv[0] = "aileron"
 from aileron_tui.cli import main
 main()
 """
-PATIENT = (*CLI[:2], "-c", _SLOWLY)
 """The console, with more than its quarter of a second for an answer that a test gives."""
 GROUNDS = {"light": b"48;2;251;251;249", "dark": b"48;2;14;18;22"}
 
@@ -94,7 +93,7 @@ GROUNDS = {"light": b"48;2;251;251;249", "dark": b"48;2;14;18;22"}
 )
 def test_a_console_begins_in_the_look_of_its_terminal(home: Path, answer: bytes, look: str) -> None:
     """Also where nobody answers; what was typed before it drew moves nothing."""
-    command = [*(PATIENT if answer else CLI), "console", "--home", str(home)]
+    command = [*((*CLI[:2], "-c", _SLOWLY) if answer else CLI), "console", "--home", str(home)]
     with contextlib.closing(Pty(command, environment={"COLORFGBG": ""})) as pty:
         pty.until(lambda: QUESTION in pty.raw, "the question")
         pty.type(b"5" + answer)

@@ -71,12 +71,8 @@ def dies_at_its_start(console: Attended, failpoint: str) -> None:
 
 
 def ends(console: Attended) -> None:
+    """Everything is recorded then, nothing sent without its record, no row without one."""
     console.end()
-    audit_holds(console)
-
-
-def audit_holds(console: Attended) -> None:
-    """Everything recorded, nothing sent without its record, no row without one."""
     assert audit_problems(console.home) == []
 
 
@@ -84,9 +80,7 @@ def run_events(console: Attended, run: str) -> list[str]:
     return [record["event"] for record in console.records() if record["run"] == run]
 
 
-def waits_and_can_be_approved(
-    console: Attended, mailbox: Mailbox, token: str, approval: str, note: str
-) -> None:
+def still_waits(console: Attended, mailbox: Mailbox, token: str, approval: str, note: str) -> None:
     """The next life shows it again, sends nothing by itself, and a new yes sends it once."""
     console.until(lambda: console.views.get(approval, {}).get("preview") == "ready")
     view = console.views[approval]
@@ -116,9 +110,7 @@ def is_over(
 
 
 @pytest.mark.parametrize("failpoint", variants(GATED, 7))
-def test_a_gated_run_survives_a_kill_at_every_step(
-    attend: Attend, mailbox: Mailbox, failpoint: str
-) -> None:
+def test_a_gated_run_survives_any_kill(attend: Attend, mailbox: Mailbox, failpoint: str) -> None:
     """What waited waits again, what had begun is unknown, what was done is told; never two sends."""
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
@@ -137,13 +129,13 @@ def test_a_gated_run_survives_a_kill_at_every_step(
     if state is None:
         again = ask_send(attended, token)
         assert again is not None
-        waits_and_can_be_approved(attended, mailbox, token, again, "")
+        still_waits(attended, mailbox, token, again, "")
     else:
         ((run, approval),) = attended.rows("run_id, approval_id")
         if sent:
             assert "run.started" in run_events(attended, run)
         if state in NOTES:
-            waits_and_can_be_approved(attended, mailbox, token, approval, NOTES[state])
+            still_waits(attended, mailbox, token, approval, NOTES[state])
         elif state == "executing":
             over = is_over(attended, mailbox, token, approval, "unknown", sent)
             assert over.json["failure"]["class"] == "outcome_unknown"
@@ -181,18 +173,14 @@ def test_a_kill_with_the_request_out_ends_as_unknown(attended: Attended, mailbox
     ends(attended)
 
 
-UNGATED = {
-    "after run.started": "executing",
-    "after run.completed": "completed",
-    "before run.started": None,
+UNGATED = {"after run.started": "executing", "after run.completed": "completed"} | {
+    "before run.started": "",
     "before run.completed": "executing",
 }
 
 
 @pytest.mark.parametrize("failpoint", variants(UNGATED, 2))
-def test_an_ungated_run_survives_a_kill_at_every_step(
-    attend: Attend, mailbox: Mailbox, failpoint: str
-) -> None:
+def test_an_ungated_run_survives_any_kill(attend: Attend, mailbox: Mailbox, failpoint: str) -> None:
     """Asked again with its key: it runs if it never began, else its one end is told."""
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
@@ -200,7 +188,7 @@ def test_an_ungated_run_survives_a_kill_at_every_step(
         attended.run("get-draft", {"id": DRAFT}, token, idempotency_key="k")
     dies(attended)
     state = UNGATED[failpoint]
-    assert attended.rows() == ([] if state is None else [(state,)])
+    assert attended.rows() == ([(state,)] if state else [])
     requests = len(mailbox.state()["requests"])
     assert requests == ("completed" in failpoint)
     attended.start()
@@ -304,7 +292,7 @@ def test_a_kill_during_the_recovery_changes_nothing(
     if first == "after run.started":
         is_over(attended, mailbox, token, approval, "unknown", 0)
     else:
-        waits_and_can_be_approved(attended, mailbox, token, approval, NOTES["approved"])
+        still_waits(attended, mailbox, token, approval, NOTES["approved"])
     ends(attended)
 
 
@@ -386,9 +374,7 @@ def goes_on(console: Attended, mailbox: Mailbox, token: str, approval: str) -> N
 
 @pytest.mark.usefixtures("chain")
 @pytest.mark.parametrize("failpoint", variants(HALTED, 5))
-def test_a_halted_run_survives_a_kill_at_every_step(
-    attend: Attend, mailbox: Mailbox, failpoint: str
-) -> None:
+def test_a_halted_run_survives_any_kill(attend: Attend, mailbox: Mailbox, failpoint: str) -> None:
     """The first step's yes is used up; the second question waits, is unknown or over, never undone."""
     console = attend(failpoint=failpoint)
     token = console.session()["token"]
@@ -446,16 +432,14 @@ def test_a_kill_while_a_halted_run_is_taken_up_changes_nothing(
 
 
 @pytest.mark.usefixtures("chain")
-def test_a_kill_while_the_second_question_is_out_voids_it(
-    attended: Attended, mailbox: Mailbox
-) -> None:
+def test_a_kill_during_the_second_question_voids_it(attended: Attended, mailbox: Mailbox) -> None:
     """A yes to the earlier life's digest is none: it has a nonce of that life."""
     token = attended.session()["token"]
     approval = ask_for_chain(attended, token)
     assert is_asked_again(attended, approval)
     digest = attended.views[approval]["digest"]
     attended.end(signal.SIGKILL)
-    audit_holds(attended)
+    ends(attended)
     attended.start()
     assert is_asked_again(attended, approval)
     assert attended.views[approval]["digest"] != digest

@@ -176,9 +176,7 @@ def test_scenes_are_skipped_in_80_by_24_ascii_and_an_end_ends_everything(folder:
     variants([(signal.SIGKILL, "ended with 137", "The console was killed by signal 9."),
               (signal.SIGTERM, "ended with 0", "Answers that the agents got:")]),
 )  # fmt: skip
-def test_a_console_that_is_ended_leaves_a_terminal_to_type_in(
-    demo: Demo, number: int, ended: str, said: str
-) -> None:
+def test_an_ended_console_leaves_the_shell(demo: Demo, number: int, ended: str, said: str) -> None:
     """SIGKILL leaves the console no time; the alternate screen and raw keys end all the same."""
     demo.terminal.until("WILL HAPPEN")
     os.kill(demo.console_pid(), number)

@@ -19,7 +19,7 @@ import wasmtime
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
 from tests.support.attacks import ATTACKS, CANARY, RAW, everything, harmless, printed
-from tests.support.server_harness import DRAFT, ROOT, Attended, on_a_terminal
+from tests.support.server_harness import DRAFT, ROOT, Attended, aileron, on_a_terminal
 from tests.support.terminal import joins_nothing
 from tests.support.variants import variants
 
@@ -135,6 +135,15 @@ def test_words_of_the_command_line_are_not_given_back_raw(home: Path) -> None:
         printed(on_a_terminal(*words, "--home", folder, home=home), colour=True)
 
 
+def test_colour_is_only_for_a_terminal_and_can_be_switched_off(home: Path) -> None:
+    (home / "actions" / "broken.md").write_text("+++\nname = \n+++\n")
+    assert "\x1b" not in aileron("action", "list", home=home, code=1).stdout
+    words = ("action", "list")
+    assert b"\x1b[31m" in on_a_terminal(*words, home=home)
+    assert b"\x1b" not in on_a_terminal(*words, "--no-color", home=home)
+    assert b"\x1b" not in on_a_terminal(*words, home=home, NO_COLOR="1")
+
+
 def test_what_services_and_persons_say_becomes_marks(attended: Attended, mailbox: Mailbox) -> None:
     home = attended.home
     body = everything(3_000).encode("utf-8", "replace").decode()
@@ -161,8 +170,6 @@ def test_what_services_and_persons_say_becomes_marks(attended: Attended, mailbox
     for words in (("logs", "-n", "1000"), ("logs",)):
         printed(on_a_terminal(*words, home=home), colour=True)
 
-
-# At the console
 
 DRAWN = 0.2
 """Seconds after a key until what it opens is on the terminal; what comes later is looked at with the next key."""

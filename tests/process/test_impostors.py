@@ -19,15 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.impostors import listening, locked_by_another_process
-from tests.support.mcp_harness import (
-    NEW,
-    TOKEN,
-    RawRelay,
-    ThreadConsole,
-    listen_tcp,
-    listen_unix,
-    lock_home,
-)
+from tests.support.mcp_harness import NEW, TOKEN, RawRelay, ThreadConsole, listen_tcp, listen_unix
 from tests.support.server_harness import Console, aileron, aileron_json
 from tests.support.tls import certificate
 
@@ -207,7 +199,9 @@ def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("giving a folder away needs root")
     home = tmp_path / "home"
-    descriptor = lock_home(home)
+    home.mkdir(mode=0o700)
+    descriptor = os.open(home, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
     with listening(listen_unix(home / "run" / "console.sock"), HEALTHY) as listener:
         os.chown(home, 12345, 12345)
         said = refused(home, AILERON_TOKEN=TOKEN)
@@ -216,14 +210,9 @@ def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
     assert "another user" in said
 
 
-# The command line
-
 APPROVAL = "act-20260101T000000-0123456789abcdef"
-COMMANDS = [
-    ("status",),
-    ("action", "run", "get-draft", "--arg", "id=the-secret-argument"),
-    ("open", "approval", APPROVAL),
-]
+RUN = ("action", "run", "get-draft", "--arg", "id=the-secret-argument")
+COMMANDS = [("status",), RUN, ("open", "approval", APPROVAL)]
 
 
 def misled(home: Path, port: int) -> Path:

@@ -76,7 +76,6 @@ def test_what_takes_a_passphrase_as_a_proof_is_refused_without_one(shared: Conso
 def held(
     request: pytest.FixtureRequest, home: Path, serve: Serve, mailbox: Mailbox
 ) -> Iterator[tuple[Console, list[str]]]:
-    """A console in which something waits for a person, and the words that name it."""
     waits = request.param == "a call that waits"
     console = serve(mailbox, accept=waits)
     token = console.session()["token"]

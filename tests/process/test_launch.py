@@ -65,8 +65,6 @@ def test_a_program_gets_placeholders_for_the_keys_in_the_vault_and_keeps_its_own
     assert not {"ANTHROPIC_AUTH_TOKEN", "AILERON_TOKEN"} & given.keys()
 
 
-# With a vault
-
 MINE = '[launch.codex]\nargs = ["--mine"]\n'
 REFUSED = "config.toml has settings for this launch"
 

@@ -139,11 +139,9 @@ def test_a_row_alone_takes_no_project_in(home: Path, serve: Serve) -> None:
     assert {each["event"] for each in said} == {"library.accepted"}
     assert aileron_json("audit", "verify", home=home)["ok"]
     console.end()
-    change_rows(
-        home,
-        f"UPDATE pins SET digest = '{'ee' * 32}' WHERE kind = 'project'",
-        f"INSERT INTO pins VALUES('project', 'pi /srv/b', '{DIGEST}', 1.0, 'person', 1)",
-    )
+    forged = f"UPDATE pins SET digest = '{'ee' * 32}' WHERE kind = 'project'"
+    added = f"INSERT INTO pins VALUES('project', 'pi /srv/b', '{DIGEST}', 1.0, 'person', 1)"
+    change_rows(home, forged, added)
     console.start()
     assert items(console) == []
 

@@ -22,6 +22,7 @@ from examples.mailbox.server import Mailbox
 from tests.node.packages import TypeScript
 from tests.process.test_accepting import NEW, OLD, RELAY, relay_of
 from tests.support.making import program
+from tests.support.meeting import ROOT as BOX
 from tests.support.server_harness import DRAFT, Console, Serve, aileron, aileron_json
 from tests.support.variants import needs_bubblewrap, variants
 
@@ -115,9 +116,6 @@ async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
     assert text.splitlines()[-1] == f"Agents get 4 tools ({taken / 1000:,.1f} kB)."
 
 
-# The relay as one file
-
-
 @needs_bubblewrap
 def test_a_sessions_socket_is_all_that_a_container_needs(home: Path, tmp_path: Path) -> None:
     """The recipe of docs/containers.md#containers: one file, any Python; no token, no home, no network.
@@ -130,13 +128,9 @@ def test_a_sessions_socket_is_all_that_a_container_needs(home: Path, tmp_path: P
     opened = console.session(launched=True, contained=True)
     folder = Path(opened["socket"]).parent
     command = [
-        *("bwrap", "--unshare-all", "--clearenv", "--die-with-parent"),
-        *("--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"),
-        *("--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev"),
-        *("--ro-bind", str(relay_file), "/relay.pyz"),
-        *("--ro-bind", str(folder), "/run/aileron"),
+        *(*BOX, "--unshare-all", "--clearenv", "--setenv", "HOME", "/"),
+        *("--ro-bind", str(relay_file), "/relay.pyz", "--ro-bind", str(folder), "/run/aileron"),
         *("--setenv", "AILERON_URL", "unix:/run/aileron/s.sock"),
-        *("--setenv", "HOME", "/"),
         *("/usr/bin/python3", "-I", "/relay.pyz"),
     ]
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as relay:

@@ -25,6 +25,7 @@ STABLE = Suite("conformance", "--suite", "all")
 OLD = Suite("conformance-next", "--requirements", "2025-11-25")
 NEW = Suite("conformance-next", "--requirements", "2026-07-28")
 MAY_WARN: set[str] = {check for row in TABLE["may_warn"] for check in row["checks"]}
+Checks = dict[str, dict[str, str]]
 GOOD = {"SUCCESS", "INFO", "SKIPPED"}
 
 
@@ -40,7 +41,7 @@ def home(home: Path) -> Path:
     return home
 
 
-def wrong_scenarios(found: dict[str, dict[str, str]]) -> list[str]:
+def wrong_scenarios(found: Checks) -> list[str]:
     but = {row["scenario"]: set(row["checks"]) for row in TABLE["passes_but"]}
     wrong: list[str] = []
     for scenario, statuses in found.items():
@@ -59,9 +60,7 @@ def wrong_scenarios(found: dict[str, dict[str, str]]) -> list[str]:
     return wrong
 
 
-def run_suites(
-    suites: list[Suite], mailbox: Mailbox, serve: Serve, out: Path
-) -> list[dict[str, dict[str, str]]]:
+def run_suites(suites: list[Suite], mailbox: Mailbox, serve: Serve, out: Path) -> list[Checks]:
     console = serve(mailbox)
     changing = console.home / "actions" / "test-that-comes-and-goes.md"
     accepted = changing.read_bytes()
@@ -94,7 +93,6 @@ def test_the_table_names_every_scenario_of_the_suite() -> None:
 
 
 def test_the_handshake_eras_conform(mailbox: Mailbox, serve: Serve, tmp_path: Path) -> None:
-    """The released suite and what 2025-11-25 requires by the newest one, at once."""
     stable, old = run_suites([STABLE, OLD], mailbox, serve, tmp_path)
     assert {"tools-list", "tools-call-with-progress", "server-initialize"} <= set(stable) & set(old)
     assert "server-session-lifecycle" in old
@@ -110,7 +108,6 @@ def test_the_stateless_era_conforms(mailbox: Mailbox, serve: Serve, tmp_path: Pa
 
 
 def test_the_packages_are_those_of_the_lock_file() -> None:
-    """What is installed is what is pinned, and no machine's registry stands in a lock file."""
     assert Path(node()).exists()
     lock = HERE / "package-lock.json"
     installed = (HERE / "node_modules" / ".installed").read_text()

@@ -18,12 +18,6 @@ from tests.support.server_harness import Attended, aileron, aileron_json
 from tests.support.variants import ALL
 
 BIN = Path(sys.executable).parent
-NOT_HERE = pytest.mark.skipif(not ALL, reason="takes a minute and a compiler: make test-all")
-LANGUAGES = [  # what is made without one is built and called in test_newcomers.py
-    pytest.param("zig", marks=NOT_HERE),
-    pytest.param("go", marks=[NOT_HERE, pytest.mark.timeout(900)]),
-    pytest.param("rust", marks=[NOT_HERE, pytest.mark.timeout(900)]),
-]
 DEBIAN_CRATES = Path("/usr/share/cargo/registry")
 EDIT = {"id": "1", "text": "Milk, bread and 🧂\n"}
 
@@ -45,16 +39,14 @@ def type_line(folder: Path) -> TypeLine:
         search = f"{BIN}:/usr/bin:/bin"
 
     def run(line: str, path: str = search) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["sh", "-c", line], cwd=folder, env={**environment, "PATH": path},
-            capture_output=True, text=True, timeout=800, check=False,
-        )  # fmt: skip
+        env, command = {**environment, "PATH": path}, ["sh", "-c", line]
+        more: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
+        return subprocess.run(command, cwd=folder, env=env, timeout=800, **more)
 
     return run
 
 
 def start_service(made: Path) -> Any:
-    """Start the service of a new connector, as its own test does."""
     spec = importlib.util.spec_from_file_location("service", made / "service.py")
     assert spec is not None
     assert spec.loader is not None
@@ -65,11 +57,13 @@ def start_service(made: Path) -> Any:
     return running
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+# What is made without a language is built and called in test_newcomers.py.
+@pytest.mark.skipif(not ALL, reason="takes a minute and a compiler: make test-all")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("language", ["zig", "go", "rust"])
 def test_a_new_connector_is_built_tested_installed_and_called_through_the_gate(
     folder: Path, type_line: TypeLine, language: str
 ) -> None:
-    """The three lines that are printed work as printed; the preview shows the note, a yes edits it."""
     made = type_line(f"aileron connector new my-notes --lang {language}")
     assert made.returncode == 0, made.stderr
     lines = [line.strip() for line in made.stdout.splitlines() if line.startswith("    ")]
@@ -100,7 +94,6 @@ def test_a_new_connector_is_built_tested_installed_and_called_through_the_gate(
 def test_without_its_compiler_a_connector_is_made_and_its_build_says_what_to_install(
     folder: Path, type_line: TypeLine, language: str
 ) -> None:
-    """The folder is whole; building it fails with one sentence and leaves nothing behind."""
     aileron_json("connector", "new", "bare", "--lang", language, cwd=folder, home=folder / "home")
     tools = folder / "tools"
     tools.mkdir()

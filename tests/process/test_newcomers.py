@@ -29,7 +29,6 @@ from tests.support.variants import ALL
 
 KEY, PHRASE = "canary-0123456789abcdef-token", "canary-horse-battery"
 ACCOUNT = "ana@example.com"
-TODOIST = Path(__file__).with_name("todoist_console.py")
 PROMISED = 180.0
 """Seconds, from `binding setup` to a first approved call; a person also has to read and to think."""
 AMPLE = 60.0
@@ -41,8 +40,6 @@ def lines_of(page: str) -> list[str]:
 
 
 class Pane:
-    """A shell in a terminal of its own."""
-
     def __init__(
         self, folder: Path, name: str, cwd: Path = ROOT, patience: float = PATIENCE, **more: str
     ) -> None:
@@ -105,7 +102,8 @@ def requests_seen(folder: Path) -> list[Any]:
 def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Panes) -> None:
     (folder / "service").mkdir()
     (folder / "service" / "key").write_text(KEY)
-    words = shell(sys.executable, "-I", str(TODOIST), str(folder / "service"))
+    entry = ROOT / "tests" / "process" / "todoist_console.py"
+    words = shell(sys.executable, "-I", str(entry), str(folder / "service"))
     program(folder / "bin" / "aileron", f'#!/bin/sh\nexec {words} "$@"\n')
     console, person, third = panes
     lines = iter(lines_of((ROOT / "docs" / "accounts.md").read_text(encoding="utf-8")))
@@ -183,9 +181,6 @@ def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Pa
             assert PHRASE.encode() not in path.read_bytes(), path
     for pane in panes:
         assert KEY not in pane.terminal.pane()
-
-
-# A connector of one's own
 
 
 def end(pid: int) -> None:

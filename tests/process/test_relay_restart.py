@@ -15,7 +15,6 @@ from tests.support.terminal import stop_process
 from tests.support.variants import variants
 
 Meta = dict[str, Any] | None
-PREFIX = "io.modelcontextprotocol/"
 
 
 @pytest.fixture
@@ -36,20 +35,17 @@ def status_of(answer: dict[str, Any]) -> str:
 
 
 def shaken_relay(home: Path, client: str = "a-test", **extra: str) -> RawRelay:
-    """A relay whose client has its handshake behind it."""
     relay = RawRelay(home, **{"AILERON_TOKEN": TOKEN} | extra)
     relay.handshake(client=client)
     return relay
 
 
 def stall(relay: RawRelay, console: ProcessConsole, **more: Any) -> None:
-    """Have call 1 begin to run, which does not end."""
     relay.send("tools/call", 1, name="stall", arguments={}, **more)
     eventually(lambda: console.control.state()["runs"], "the run has begun")
 
 
 async def test_list_changes_arrive_after_a_restart_in_the_old_era(killable: ProcessConsole) -> None:
-    """The standing stream is opened again, and the client is told to look, once it is."""
     heard, news = 0, anyio.Event()
 
     async def on_message(message: Any) -> None:
@@ -71,7 +67,6 @@ async def test_list_changes_arrive_after_a_restart_in_the_old_era(killable: Proc
 
 
 async def test_list_changes_arrive_after_a_restart_in_the_new_era(killable: ProcessConsole) -> None:
-    """The subscription outlives the console: same id, no second acknowledgement, no error."""
     async with official_client(killable, "relay", "2026-07-28") as client:
         async with client.listen(tools_list_changed=True) as events:
             await anyio.to_thread.run_sync(lambda: restart(killable))
@@ -110,9 +105,9 @@ def hold_call(relay: RawRelay, console: ProcessConsole, **params: Any) -> None:
 def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
     killable: ProcessConsole, meta: Meta, allowed: bool
 ) -> None:
-    """The relay attaches again: one approval, one run, one answer, whose progress goes on growing."""
     relay = shaken_relay(killable.home, "claude-code")
-    mine = {**meta, f"{PREFIX}clientInfo": {"name": "claude-code", "version": "1"}} if meta else {}
+    info = {"io.modelcontextprotocol/clientInfo": {"name": "claude-code", "version": "1"}}
+    mine = {**meta, **info} if meta else {}
     hold_call(relay, killable, _meta={"progressToken": "p", **mine})
     (asked,) = killable.control.state()["approvals"]
     for _ in range(2):

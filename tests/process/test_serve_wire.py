@@ -92,9 +92,7 @@ def test_a_body_over_one_mebibyte_is_refused(shared: Console, token: str) -> Non
 
 @pytest.mark.parametrize("path", [RUN, "/mcp"])
 @pytest.mark.parametrize("stated", [True, False])
-def test_a_body_that_is_too_long_is_refused_while_it_comes(
-    shared: Console, token: str, path: str, stated: bool
-) -> None:
+def test_a_long_body_is_refused_early(shared: Console, token: str, path: str, stated: bool) -> None:
     """Without a stated length it is counted; what is mounted has the same limit, in the one error body."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     headers["Accept"] = "application/json, text/event-stream"
@@ -201,11 +199,7 @@ def test_only_the_process_that_opened_a_session_carries_its_built_in_tools(share
     assert shared.post(f"/v1/sessions/{without}/tools", body, local=True).status == 404
 
 
-# Others are heard all the same
-
-
 def began(console: Console, stack: contextlib.ExitStack, head: str) -> socket.socket:
-    """Return a connection, open until the end of *stack*, over which *head* was sent."""
     made = stack.enter_context(socket.create_connection(("127.0.0.1", console.port), timeout=30))
     made.sendall(head.encode())
     return made

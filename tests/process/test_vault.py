@@ -17,7 +17,6 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from examples.mailbox.server import Mailbox
-from tests.support.core_harness import install_examples
 from tests.support.forked import run_forked
 from tests.support.making import program
 from tests.support.processes import eventually
@@ -31,9 +30,11 @@ WRONG = "canary-wrong-9b3e"
 
 
 @pytest.fixture
-def phrase_file(tmp_path: Path) -> Path:
-    """A file with the passphrase, as `--passphrase-file` wants it."""
-    return program(tmp_path / "phrase", PHRASE + "\n", 0o600)
+def unattended(home: Path, serve: Serve) -> Console:
+    """A console whose vault a file unlocks."""
+    file = program(home.parent / "phrase", PHRASE + "\n", 0o600)
+    make_vault(home, PHRASE)
+    return serve(None, "--passphrase-file", str(file))
 
 
 def vault_events(console: Console) -> list[tuple[str, str]]:
@@ -74,11 +75,9 @@ def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) 
     console = serve()
     said = [console.unlock(WRONG).raw, console.unlock(PHRASE).raw, console.unlock(OTHER).raw]
     said.append(console.ask("CreateVault", passphrase=PHRASE).raw)
+    kinds = ("CreateVault", "UnlockVault", "ChangePassphrase", PHRASE)
     for fields in ({"passphrase": PHRASE, "x": 1}, {"passphrase": [PHRASE]}, {"old": PHRASE}):
-        said += [
-            console.ask(kind, **fields).raw
-            for kind in ("CreateVault", "UnlockVault", "ChangePassphrase", PHRASE)
-        ]
+        said += [console.ask(kind, **fields).raw for kind in kinds]
     raw = b'{"UnlockVault": {"passphrase": "' + PHRASE.encode() + b'", "passphrase": "y"}}'
     for each in (raw, PHRASE.encode(), json.dumps({"UnlockVault": PHRASE}).encode()):
         said.append(console.request("POST", "/v1/intents", raw=each, local=True).raw)
@@ -99,12 +98,8 @@ def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) 
             assert all(spelling not in each for each in said)
 
 
-# Unattended
-
-
-def test_a_console_unlocked_by_a_file_says_so(home: Path, serve: Serve, phrase_file: Path) -> None:
-    make_vault(home, PHRASE)
-    console = serve(None, "--passphrase-file", str(phrase_file))
+def test_a_console_unlocked_by_a_file_says_so(home: Path, unattended: Console) -> None:
+    console = unattended
     assert console.ask("ReadVault").json["VaultStatus"]["unattended"] is True
     assert vault_events(console)[-1] == ("vault.unlocked", "aileron")
     for command in (("vault", "status"), ("status",)):
@@ -118,11 +113,8 @@ def test_a_console_unlocked_by_a_file_says_so(home: Path, serve: Serve, phrase_f
     assert aileron_json("status", home=home)["unattended"] is True
 
 
-def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Path) -> None:
-    """Not over the home's socket, not beside a session's token, and not as an intent that has one."""
-    install_examples(home)
-    make_vault(home, PHRASE)
-    console = serve(None, "--passphrase-file", str(phrase_file))
+def test_a_passphrase_decides_nothing(unattended: Console) -> None:
+    console = unattended
     token = console.session()["token"]
     asked = console.run("send-draft", {"draft_id": DRAFT}, token)
     assert asked.status == 202
@@ -142,10 +134,9 @@ def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Pat
     assert taken.status == 400
 
 
-def test_an_unattended_start_widens_nothing(home: Path, serve: Serve, phrase_file: Path) -> None:
+def test_an_unattended_start_widens_nothing(home: Path, unattended: Console, serve: Serve) -> None:
     """Also after the vault was locked and unlocked with it; what takes away, and its status, still work."""
-    make_vault(home, PHRASE)
-    console = serve(None, "--passphrase-file", str(phrase_file))
+    console = unattended
     account = {"connector_hash": "x", "identity": "mine", "account": "", "secret": "a-key-of-mine"}
     key = {"provider": "anthropic", "base_url": "https://api.anthropic.com", "secret": "a-key"}
     widening: list[tuple[str, dict[str, Any]]] = [

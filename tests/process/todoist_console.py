@@ -52,10 +52,8 @@ def main() -> None:
     folder = Path(sys.argv.pop(1))
     service = Todoist(folder)
     # Several of these run at the same time, each with a certificate of its own.
-    with (
-        tempfile.TemporaryDirectory() as own,
-        tls_service(Path(own), "api.todoist.com") as listening,
-    ):
+    own = Path(tempfile.mkdtemp(dir=folder))
+    with tls_service(own, "api.todoist.com") as listening:
         listening.answer, listening.status = service.answer, service.status
         runtime.core_thread = functools.partial(runtime.core_thread, make_outgoing=listening.client)
         aileron(prog_name="aileron")

@@ -32,8 +32,6 @@ KEYS = {"OPENAI_API_KEY": "sk-own", "ANTHROPIC_API_KEY": "sk-own"}
 
 
 class Model:
-    """A scripted model on loopback, on a loop of its own; each program gets its own script."""
-
     def __init__(self) -> None:
         self.script = ScriptedModel()
         self._loop = asyncio.new_event_loop()
@@ -153,9 +151,8 @@ class Room:
         with stderr.open("wb") as file:
             command = [*CLI, "launch", "--home", str(self.console.home), "--augment", *words]
             env = {**kept, **KEYS, "HOME": str(project)}
-            process = forked(
-                command, cwd=project, env=env, stdin=-1, stdout=-1, stderr=file, text=True
-            )
+            streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": file}
+            process = forked(command, cwd=project, env=env, **streams, text=True)
         before = frozenset(self.console.views)
         return Client(process, self.console, self.model.script, stderr, reads, before, goodbye)
 
@@ -212,7 +209,6 @@ def denied(client: Client) -> None:
 
 
 def pending_and_resumed(client: Client) -> None:
-    """The answer comes before the person's; the next one asks after it."""
     client.ask("send it", [Call("send_draft", {"text": "to Anna"})], [Text("It waits.")])
     assert client.answer() == "It waits."
     approval_id = client.waiting()
@@ -227,7 +223,6 @@ def pending_and_resumed(client: Client) -> None:
 
 
 def mixed_turn(client: Client) -> None:
-    """Ours runs, the program runs its own, and the model gets both results in the order of its calls."""
     calls = [Call("read_inbox", {"text": "a mail"}), Call("own_note", {"text": "mine"}, "call-own")]
     client.ask("do both", calls, [Text("Both are done.")])
     assert client.answer() == "Both are done."
@@ -287,12 +282,9 @@ def go(case: str, request: pytest.FixtureRequest, *words: str, **how: Any) -> No
 
 
 MANNERS = [
-    *(f"sdk_chat.py {manner}" for manner in ("whole", "streamed", "chunks", "async-streamed")),
-    *(
-        f"sdk_responses.py {manner}"
-        for manner in ("whole", "streamed", "chained", "async-streamed")
-    ),
-    *(f"sdk_messages.py {manner}" for manner in ("whole", "streamed", "runner", "async-streamed")),
+    *(f"sdk_chat.py {each}" for each in ("whole", "streamed", "chunks", "async-streamed")),
+    *(f"sdk_responses.py {each}" for each in ("whole", "streamed", "chained", "async-streamed")),
+    *(f"sdk_messages.py {each}" for each in ("whole", "streamed", "runner", "async-streamed")),
 ]
 PAIRS = [
     (words, case)
@@ -320,22 +312,18 @@ LLM = [
     for model in ("gpt-4o-mini", "gpt-5.4-mini")
     for manner in ("async", "async-streamed")
 ]
-OPENAI_AGENTS = [
-    ("framework_openai_agents.py", manner) for manner in ("sync", "async", "streamed", "chained")
-]
+MANNER = ("sync", "async", "streamed", "chained")
+OPENAI_AGENTS = [("framework_openai_agents.py", manner) for manner in MANNER]
 
 
 @frameworks
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("words", [*PYDANTIC_AI, *LLM, *OPENAI_AGENTS], ids=" ".join)
-def test_an_agent_on_a_framework(
-    words: tuple[str, ...], case: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_framework(words: tuple[str, ...], case: str, request: pytest.FixtureRequest) -> None:
     go(case, request, *words)
 
 
 def read_chat(client: Client) -> str:
-    """Read the answer of `llm chat`: what stands behind its prompt."""
     while not (line := client.line()).startswith("> "):
         pass
     notes = client.stderr.with_name("notes")
