@@ -70,7 +70,6 @@ def test_a_console_whose_standard_error_is_a_file_draws_on_the_terminal(folder: 
         assert errors.read_text() == ""
 
 
-QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
 _SLOWLY = """
 import sys
 from aileron_tui.terminal import background_color
@@ -95,7 +94,7 @@ def test_a_console_begins_in_the_look_of_its_terminal(home: Path, answer: bytes,
     """Also where nobody answers; what was typed before it drew moves nothing."""
     command = [*((*CLI[:2], "-c", _SLOWLY) if answer else CLI), "console", "--home", str(home)]
     with contextlib.closing(Pty(command, environment={"COLORFGBG": ""})) as pty:
-        pty.until(lambda: QUESTION in pty.raw, "the question")
+        pty.until(lambda: b"\x1b]11;?\x1b\\\x1b[c" in pty.raw, "the question")
         pty.type(b"5" + answer)
         pty.shows("t accept…")
         assert [each for each, ground in GROUNDS.items() if ground in pty.raw] == [look]

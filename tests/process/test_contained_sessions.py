@@ -12,15 +12,13 @@ from tests.support.server_harness import DRAFT, Attended, eventually
 from tests.support.variants import needs_bubblewrap
 
 ASKS = (
-    "import json, socket, sys\n"
-    "body = json.dumps({'args': {'draft_id': sys.argv[2]}}).encode()\n"
-    "with socket.socket(socket.AF_UNIX) as s:\n"
-    "    s.connect(sys.argv[1])\n"
-    "    s.sendall(b'POST /v1/actions/send-draft/run HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n'\n"
-    "              b'Content-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(body) + body)\n"
-    "    answer = b''\n"
-    "    while chunk := s.recv(65536): answer += chunk\n"
-    "print(answer.partition(b'\\r\\n\\r\\n')[2].decode())\n"
+    "import http.client, json, socket, sys\n"
+    "to = http.client.HTTPConnection('x')\n"
+    "to.sock = socket.socket(socket.AF_UNIX)\n"
+    "to.sock.connect(sys.argv[1])\n"
+    "body = json.dumps({'args': {'draft_id': sys.argv[2]}})\n"
+    "to.request('POST', '/v1/actions/send-draft/run', body, {'Content-Type': 'application/json'})\n"
+    "print(to.getresponse().read().decode())\n"
 )
 
 

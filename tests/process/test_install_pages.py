@@ -157,9 +157,11 @@ class Prompt:
         if STAYS.match(command):
             return self._start(command)
         script = f"{command}\nsaid=$?; env -0 > ~/environment; pwd > ~/folder; exit $said"
-        more: dict[str, Any] = {"cwd": self.folder, "env": self.environment, "text": True}
-        more |= {"stdin": subprocess.DEVNULL, "stdout": -1, "stderr": subprocess.STDOUT}
-        done = subprocess.run(["sh", "-c", script], **more, check=False, timeout=120)
+        done = subprocess.run(
+            ["sh", "-c", script], cwd=self.folder, env=self.environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            timeout=120,
+        )  # fmt: skip
         home = Path(self.environment["HOME"])
         words = (home / "environment").read_text().split("\0")
         self.environment = dict(word.split("=", 1) for word in words if word)

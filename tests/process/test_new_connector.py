@@ -39,9 +39,10 @@ def type_line(folder: Path) -> TypeLine:
         search = f"{BIN}:/usr/bin:/bin"
 
     def run(line: str, path: str = search) -> subprocess.CompletedProcess[str]:
-        env, command = {**environment, "PATH": path}, ["sh", "-c", line]
-        more: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
-        return subprocess.run(command, cwd=folder, env=env, timeout=800, **more)
+        return subprocess.run(
+            ["sh", "-c", line], cwd=folder, env={**environment, "PATH": path},
+            capture_output=True, text=True, timeout=800, check=False,
+        )  # fmt: skip
 
     return run
 
