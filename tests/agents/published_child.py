@@ -28,11 +28,7 @@ from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.connector import ServerConnector
 from aileron_core.connectors.servers.definitions import definitions_bytes
 from aileron_core.connectors.servers.process import ServerProcesses, list_tools
-from aileron_core.connectors.servers.propose import (
-    manifest_bytes,
-    propose_previews,
-    propose_words,
-)
+from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, propose_words
 from aileron_core.connectors.servers.table import VERSION, ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.account_intents import BindAccount, named_values

@@ -36,10 +36,6 @@ def files_of(person: Path, *folders: AgentFolder) -> AgentFiles:
     return AgentFiles.find(person, folders or [FOLDER], "Codex")
 
 
-def copy_in(person: Path, own: Path, *folders: AgentFolder) -> None:
-    files_of(person, *folders).copy_to(own)
-
-
 def fill(folder: Path, *names: str) -> None:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +60,7 @@ def test_nothing_is_copied_in_through_a_link_that_an_agent_could_have_made(tmp_p
     (person / "dotfiles" / "codex").symlink_to(tmp_path / "secrets")
     for folder in (deep, FOLDER):
         with pytest.raises(AileronError, match="is behind a link"):
-            copy_in(person, own, folder)
+            files_of(person, folder).copy_to(own)
     assert list(own.iterdir()) == []
 
 
@@ -83,10 +79,12 @@ def test_a_folder_that_is_kept_elsewhere_is_copied_in(tmp_path: Path, absolute: 
     assert "a login that the agent renews is not copied back" in only
 
 
-def test_links_in_an_agents_folder_stay_links(tmp_path: Path) -> None:
-    """What they lead to is not copied; modes and times of files are."""
+def test_links_stay_links_and_downloads_are_mounted_read_only(tmp_path: Path) -> None:
+    """Nothing that is reached through a link; modes and times are kept. Of a clone each entry but its git folder."""
     person, own = homes(tmp_path)
-    fill(person / ".codex/skills/mine", "run")
+    fill(person / ".codex", "skills/mine/run", "packages/bin/codex", "clones/one/.git/config")
+    fill(person / ".codex/clones", "one/main.js", "two/main.js")
+    (person / ".codex/clones/three").symlink_to(tmp_path)
     (person / ".codex/AGENTS.md").symlink_to("/etc/passwd")
     (person / ".codex/skills/link").symlink_to("/etc/passwd")
     (person / ".codex/skills/mine/run").chmod(0o755)
@@ -97,8 +95,16 @@ def test_links_in_an_agents_folder_stay_links(tmp_path: Path) -> None:
     assert (own / ".codex/skills/link").readlink() == Path("/etc/passwd")
     assert (own / ".codex/skills/mine/run").stat().st_mode & 0o777 == 0o755
     assert (own / ".codex/skills/mine/run").stat().st_mtime == 1
+    assert files_in(own / ".codex") == {"AGENTS.md", "auth.json", "skills/link", "skills/mine/run"}
     (only,) = files.notices
-    assert only.endswith(f"does not get what these lead to: {person}/.codex/AGENTS.md.")
+    assert only.endswith(
+        f"does not get what these lead to: {person}/.codex/AGENTS.md, {person}/.codex/clones/three."
+    )
+    assert {str(each.path.relative_to(person / ".codex")) for each in files.mounts} == {
+        "packages", "clones/one/main.js", "clones/two",
+    }  # fmt: skip
+    assert {each.how for each in files.mounts} == {"read-only"}
+    assert all(each.source == each.path for each in files.mounts)
 
 
 def test_only_what_the_module_names_is_copied(tmp_path: Path) -> None:
@@ -106,10 +112,11 @@ def test_only_what_the_module_names_is_copied(tmp_path: Path) -> None:
     person, own = homes(tmp_path)
     fill(
         person / ".codex",
-        "config.toml", "NOTES.md", ".hidden.md", "notes.txt", "history.jsonl", "sessions/1.jsonl",
-        "skills/a/SKILL.md", "skills/a/.git/config", "plugins/known.json", "plugins/cache/x.js",
-        "packages/bin/codex",
+        "config.toml", "NOTES.md", ".hidden.md", "notes.txt", "history.jsonl", "plugins/cache/x.js",
+        "skills/a/SKILL.md", "skills/a/.git/config", "plugins/known.json",
     )  # fmt: skip
+    for name in ("packages/bin/codex", "sessions/1.jsonl", "log/1"):  # however large
+        huge(person / ".codex" / name, 65)
     os.mkfifo(person / ".codex/skills/pipe")
     files = files_of(person)
     files.copy_to(own)
@@ -119,43 +126,14 @@ def test_only_what_the_module_names_is_copied(tmp_path: Path) -> None:
     assert {str(path.relative_to(".codex")) for path in files.copied} == top
 
 
-def test_downloads_are_mounted_read_only_and_a_clone_without_its_git_folder(tmp_path: Path) -> None:
-    """At the same path; of a clone each entry by itself; nothing that is reached through a link."""
-    person, own = homes(tmp_path)
-    fill(person / ".codex", "packages/bin/codex", "clones/one/.git/config", "clones/one/main.js")
-    fill(person / ".codex", "clones/two/main.js")
-    (person / ".codex/clones/three").symlink_to(tmp_path)
-    files = files_of(person)
-    files.copy_to(own)
-    assert {str(each.path.relative_to(person / ".codex")) for each in files.mounts} == {
-        "packages", "clones/one/main.js", "clones/two",
-    }  # fmt: skip
-    assert {each.how for each in files.mounts} == {"read-only"}
-    assert all(each.source == each.path for each in files.mounts)
-    assert files_in(own / ".codex") == {"auth.json"}
-
-
-def test_what_is_not_copied_may_be_as_large_as_it_likes(tmp_path: Path) -> None:
-    person, own = homes(tmp_path)
-    for name in ("packages/bin", "sessions/1.jsonl", "log/1"):
-        huge(person / ".codex" / name, 65)
-    copy_in(person, own)
-    assert files_in(own) == {".codex/auth.json"}
-
-
-def test_huge_settings_are_refused_before_anything_is_copied(tmp_path: Path) -> None:
-    """A sentence instead of a minute of copying; a dry run and `doctor` say it too."""
-    person, _ = homes(tmp_path)
-    huge(person / ".codex/skills/a/model.bin", 65)
-    with pytest.raises(AileronError, match="are larger than 64 MiB"):
-        files_of(person)
-
-
-def test_an_unreadable_setting_is_named_before_anything_is_copied() -> None:
-    """By the same look that a dry run and `doctor` take."""
+def test_huge_or_unreadable_settings_are_refused_before_anything_is_copied() -> None:
+    """A sentence instead of a minute of copying; a dry run and `doctor` take the same look."""
 
     def looks() -> None:
         person, _ = homes(folder)
+        huge(person / ".codex/skills/a/model.bin", 65)
+        with pytest.raises(AileronError, match="are larger than 64 MiB"):
+            files_of(person)
         fill(person / ".codex", "config.toml")
         (person / ".codex/config.toml").chmod(0)
         with pytest.raises(AileronError, match=r"\.codex cannot be used \(Permission denied\)"):
@@ -165,16 +143,14 @@ def test_an_unreadable_setting_is_named_before_anything_is_copied() -> None:
         as_ordinary(looks)
 
 
-def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end(tmp_path: Path) -> None:
+def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end_or_swept(tmp_path: Path) -> None:
+    """What a killed launch left, by the process that its name tells; a folder of another form is nobody's."""
     with LaunchDir(tmp_path / "run") as folder:
         token = folder.write("token", "secret")
         assert token.stat().st_mode & 0o777 == 0o600
         assert folder.path.stat().st_mode & 0o777 == 0o700
     assert list((tmp_path / "run").iterdir()) == []
-
-
-def test_what_a_killed_launch_left_is_swept_and_a_living_one_is_not(tmp_path: Path) -> None:
-    """By the process that its name tells; a folder of another form is nobody's."""
+    (tmp_path / "run").rmdir()
     done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                           capture_output=True, text=True, check=True)  # fmt: skip
     dead, alive = tmp_path / f"{done.stdout.strip()}-ab", tmp_path / f"{os.getpid()}-ab"
@@ -190,11 +166,26 @@ def addition() -> InjectedFile:
     return found
 
 
-def test_injected_files_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -> None:
-    """As before, also where the agent's own folder was not there."""
+def test_injected_files_go_with_their_folders_and_what_is_not_ours_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    """Also those that a killed launch left. Somebody else's extension of that name: a sentence, and nothing changed."""
     with InjectedFiles(tmp_path, [addition()]):
         assert (tmp_path / addition().path).exists()
     assert list(tmp_path.iterdir()) == []
+    InjectedFiles(tmp_path, [addition()]).__enter__()
+    with InjectedFiles(tmp_path, [addition()]):
+        pass
+    assert not (tmp_path / addition().path).parent.exists()
+    folder = (tmp_path / addition().path).parent
+    folder.mkdir(parents=True)
+    (folder / "theirs").write_text("x")
+    with (
+        pytest.raises(Forbidden, match="nothing was changed"),
+        InjectedFiles(tmp_path, [addition()]),
+    ):
+        pass
+    assert [each.name for each in folder.iterdir()] == ["theirs"]
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -208,24 +199,3 @@ def test_nothing_is_put_through_a_link(tmp_path: Path, depth: int) -> None:
     with pytest.raises(Forbidden, match="is behind a link"), InjectedFiles(home, [addition()]):
         pass
     assert list(elsewhere.iterdir()) == []
-
-
-def test_an_addition_that_a_killed_launch_left_is_repaired(tmp_path: Path) -> None:
-    """The next launch takes it over, and takes it away."""
-    InjectedFiles(tmp_path, [addition()]).__enter__()
-    with InjectedFiles(tmp_path, [addition()]):
-        pass
-    assert not (tmp_path / addition().path).parent.exists()
-
-
-def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
-    """Somebody else's extension of that name: a sentence, and nothing changed."""
-    folder = (tmp_path / addition().path).parent
-    folder.mkdir(parents=True)
-    (folder / "theirs").write_text("x")
-    with (
-        pytest.raises(Forbidden, match="nothing was changed"),
-        InjectedFiles(tmp_path, [addition()]),
-    ):
-        pass
-    assert [each.name for each in folder.iterdir()] == ["theirs"]

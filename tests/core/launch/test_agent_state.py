@@ -22,9 +22,10 @@ HOME = Path("/home/ana")
 
 
 def test_history_is_kept_by_agent_and_project_for_the_owner_alone(tmp_path: Path) -> None:
-    """Two projects of one name have two; what is made is what is mounted."""
+    """Two projects of one name have two. What an agent closed is open again in the next launch."""
     projects = Path("/a/My App"), Path("/b/My App")
     sources: list[set[Path]] = []
+    mounts: list[Mount] = []
     for project in projects:
         make_state(tmp_path, CLAUDE, project)
         mounts = state_mounts(tmp_path, HOME, CLAUDE, project, "1-a")
@@ -36,23 +37,9 @@ def test_history_is_kept_by_agent_and_project_for_the_owner_alone(tmp_path: Path
     for path in (tmp_path / "agents").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0
     assert {each.name[:7] for each in (tmp_path / "agents/claude").iterdir()} == {"My-App-"}
-
-
-def test_a_link_in_the_place_of_history_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home/agents").symlink_to(tmp_path)
-    with pytest.raises(AileronError, match="cannot be used"):
-        make_state(tmp_path / "home", CLAUDE, Path("/a/app"))
-    assert [each.name for each in tmp_path.iterdir()] == ["home"]
-
-
-def test_what_an_agent_closed_is_open_again_in_the_next_launch(tmp_path: Path) -> None:
-    """Or it could keep every later launch of its project from starting."""
-    make_state(tmp_path, CLAUDE, Path("/a/app"))
-    mounts = state_mounts(tmp_path, HOME, CLAUDE, Path("/a/app"), "1-a")
     for each in mounts:
         each.source.chmod(0)
-    make_state(tmp_path, CLAUDE, Path("/a/app"))
+    make_state(tmp_path, CLAUDE, projects[1])
     assert {oct(each.source.stat().st_mode & 0o777) for each in mounts if each.source} == {
         "0o600", "0o700",
     }  # fmt: skip
@@ -85,10 +72,9 @@ def test_nothing_is_mounted_into_what_an_agent_could_write() -> None:
     kept = Mount(path=HOME / ".claude/projects", how="writable", why="", source=Path("/kept"))
     hook = Mount(path=HOME / ".claude/projects/x/hook", how="read-only", why="")
     refuse_nested([kept], Path("/srv/app"))
-    with pytest.raises(Forbidden, match="where an agent may have put links"):
-        refuse_nested([kept, hook], Path("/srv/app"))
-    with pytest.raises(Forbidden, match="where an agent may have put links"):
-        refuse_nested([kept], HOME / ".claude/projects/app")
+    for mounts, project in (([kept, hook], Path("/srv/app")), ([kept], kept.path / "app")):
+        with pytest.raises(Forbidden, match="where an agent may have put links"):
+            refuse_nested(mounts, project)
 
 
 def write_conversation(home: Path, name: str, at: int) -> Path:
@@ -118,12 +104,13 @@ def test_the_newest_conversation_leaves_or_the_one_that_is_named(tmp_path: Path)
         export_conversation(tmp_path, CLAUDE, Path("/a/app"), "", out)
     named = export_conversation(tmp_path, CLAUDE, Path("/a/app"), "one-1", tmp_path / "other")
     assert named.path.name == "one-11.jsonl"
-    with pytest.raises(NotFound, match="no conversation named 33"):
-        export_conversation(tmp_path, CLAUDE, Path("/a/app"), "33", tmp_path / "more")
-    with pytest.raises(NotFound, match="no conversation from a contained launch in /b/app"):
-        export_conversation(tmp_path, CLAUDE, Path("/b/app"), "", tmp_path / "more")
-    with pytest.raises(NotFound, match="Goose has no conversation from a contained launch"):
-        export_conversation(tmp_path, AGENTS["goose"], Path("/a/app"), "", tmp_path / "more")
+    for agent, project, wanted, why in (
+        ("claude", "/a/app", "33", "no conversation named 33"),
+        ("claude", "/b/app", "", "no conversation from a contained launch in /b/app"),
+        ("goose", "/a/app", "", "Goose has no conversation from a contained launch"),
+    ):
+        with pytest.raises(NotFound, match=why):
+            export_conversation(tmp_path, AGENTS[agent], Path(project), wanted, tmp_path / "more")
 
 
 def test_a_name_or_a_link_of_an_agents_brings_nothing_else_out(tmp_path: Path) -> None:
@@ -138,6 +125,11 @@ def test_a_name_or_a_link_of_an_agents_brings_nothing_else_out(tmp_path: Path) -
     found = export_conversation(tmp_path, CLAUDE, Path("/a/app"), "", tmp_path / "out")
     assert (found.path.name, found.count) == ("conversation.jsonl", 1)
     assert found.path.read_text() == "\x1b[2J.jsonl"
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/agents").symlink_to(tmp_path)
+    with pytest.raises(AileronError, match="cannot be used"):
+        make_state(tmp_path / "home", CLAUDE, Path("/a/app"))
+    assert {each.name for each in tmp_path.iterdir()} == {"home", "agents", "out", "secret"}
 
 
 def argv(agent: str, settings: dict[str, str], *args: str, contained: bool = True) -> str:
@@ -187,9 +179,9 @@ def prepared(tmp_path: Path, cached_home: Path) -> tuple[dict[str, Path], list[s
 
 
 def test_they_begin_as_copies_and_are_the_projects_own_from_then_on(
-    tmp_path: Path, cached_home: Path
+    tmp_path: Path, cached_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an agent edits in one is nowhere else, and stays for the next launch."""
+    """What an agent edits in one is nowhere else, and stays for the next launch. A large one begins empty."""
     found, said = prepared(tmp_path, cached_home)
     wheel = found[".cache/uv"] / "wheels" / "a.whl"
     assert wheel.read_text() == "mine"
@@ -207,13 +199,8 @@ def test_they_begin_as_copies_and_are_the_projects_own_from_then_on(
     assert (again, said) == (found, [])
     assert {each.name: each.read_text() for each in wheel.parent.iterdir()} == {"a.whl": "edited"}
     assert not list(tmp_path.glob("aileron/caches/*/*.partial*"))
-
-
-def test_a_large_one_begins_empty(
-    tmp_path: Path, cached_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(caches, "_COPY_BYTES", 3)
-    found, said = prepared(tmp_path, cached_home)
+    found, said = prepared(tmp_path / "more", cached_home)
     assert list(found[".cache/uv"].iterdir()) == []
     assert f"{cached_home}/.cache/uv contains more than" in said[0]
 

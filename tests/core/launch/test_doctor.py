@@ -14,16 +14,16 @@ from aileron_core.home.layout import Home
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.doctor.agents import AgentReport, inspect_agent, running_agents
 from aileron_core.launch.doctor.machine import check_code, check_git, check_home, check_terminal
+from tests.support.making import program
 from tests.support.ordinary import ordinary_folder
+from tests.support.variants import needs_bubblewrap
 
 CODEX = AGENTS["codex"]
 
 
 def codex_in(folder: Path, script: str) -> dict[str, str]:
     """Put a `codex` there; return an environment that finds it."""
-    folder.mkdir(exist_ok=True)
-    (folder / "codex").write_text(f"#!/bin/sh\n{script}\n")
-    (folder / "codex").chmod(0o755)
+    program(folder / "codex", f"#!/bin/sh\n{script}\n")
     return {"PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"}
 
 
@@ -65,19 +65,15 @@ def test_a_program_that_hangs_is_given_up(
         assert time.monotonic() < deadline
 
 
-def test_nothing_of_the_project_is_run(project: Path) -> None:
-    """A program that a repository ships under an agent's name is not that agent."""
+def test_the_program_is_not_the_projects_and_starts_in_a_home_of_its_own(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file of the person's changes, and no key of theirs is seen."""
     mark = project / "ran"
     report = version(project / "bin", project, f"touch {mark}; echo 0.169.0")
     assert report.program is None
     assert "is inside this project" in report.problem
     assert not mark.exists()
-
-
-def test_it_starts_in_a_home_of_its_own(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No file of the person's changes, and no key of theirs is seen."""
     monkeypatch.setenv("OPENAI_API_KEY", "a key")
     monkeypatch.setenv("HOME", str(tmp_path))
     env = codex_in(tmp_path / "bin", 'echo 1.0.0; env > "$0.env"; touch "$HOME/settings"')
@@ -124,22 +120,23 @@ SANDBOX = (
     [(("unshare", "-Ur"), True), ((*SANDBOX, "--ro-bind", "{0}", "{0}"), False)],
     ids=["in namespaces alone", "in a sandbox"],
 )
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+@needs_bubblewrap
 def test_an_agent_outside_a_sandbox_is_named(
     tmp_path: Path, around: tuple[str, ...], outside: bool
 ) -> None:
     """A real process under the agent's name: other namespaces are no walls where the home is seen."""
-    program, home = tmp_path / "codex", tmp_path / "home"
+    agent, home = tmp_path / "codex", tmp_path / "home"
     home.mkdir()
-    program.write_text("import sys\nprint('up', flush=True)\nsys.stdin.read()\n")
-    command = [*(each.format(program) for each in around), "/usr/bin/python3", str(program)]
+    agent.write_text("import sys\nprint('up', flush=True)\nsys.stdin.read()\n")
+    words = ["/usr/bin/python3", str(agent)]
+    command = [*(each.format(agent) for each in around), *words]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         # The agent itself: what is around it names no program of that name in its first words.
         (pid,) = (
             each.parent.name
             for each in Path("/proc").glob("[0-9]*/cmdline")
-            if _words(each) == ["/usr/bin/python3", str(program)]
+            if _words(each) == words
         )
         found = [each.text for each in running_agents({"codex"}, uid=os.getuid(), home=home)]
         other = [each.text for each in running_agents({"codex"}, uid=os.getuid() + 1, home=home)]

@@ -16,6 +16,9 @@ from aileron_core.launch.model_traffic import (
 from aileron_core.launch.plan import ModelTraffic, Plan
 from tests.core.launch.plans import context, plan_of
 
+Args = tuple[str, ...]
+Texts = Mapping[str, str]
+NONE: Texts = {}
 GATEWAY = "http://127.0.0.1:4000/gw/tok"
 KEYS = {
     "OPENAI_API_KEY": "sk-o",
@@ -25,35 +28,23 @@ KEYS = {
 }
 BY_KEY = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 CHATGPT = '{"auth_mode": "chatgpt", "OPENAI_API_KEY": null, "tokens": {"id_token": "x"}}'
+OPENCODE = "~/.local/share/opencode/auth.json"
 ALL = {"anthropic", "openai", "gemini"}
 
 
-def traffic(
-    agent: str,
-    settings: Mapping[str, str] | None = None,
-    *,
-    args: tuple[str, ...] = (),
-    env: Mapping[str, str] | None = None,
-) -> ModelTraffic:
-    return AGENTS[agent].traffic(context({**KEYS, **(env or {})}, settings or {}, args))
+def traffic(agent: str, settings: Texts = NONE, env: Texts = NONE, args: Args = ()) -> ModelTraffic:
+    return AGENTS[agent].traffic(context({**KEYS, **env}, settings, args))
 
 
-def plan(
-    agent: str,
-    settings: Mapping[str, str] | None = None,
-    env: Mapping[str, str] | None = None,
-    args: tuple[str, ...] = (),
-) -> Plan:
-    env = {**KEYS, **(env or {})}
-    return plan_of(agent, env=env, settings=settings, args=args, gateway=GATEWAY)
+def plan(agent: str, settings: Texts = NONE, env: Texts = NONE, args: Args = ()) -> Plan:
+    return plan_of(agent, env={**KEYS, **env}, settings=settings, args=args, gateway=GATEWAY)
 
 
 def plan_text(plan: Plan) -> str:
     return json.dumps([*plan.argv, {**plan.env}, {**plan.files}])
 
 
-def passing_settings(agent: str) -> dict[str, str]:
-    """Settings with which that agent's traffic passes."""
+def passing_settings(agent: str) -> Texts:
     return {"~/.gemini/settings.json": BY_KEY} if agent == "gemini" else {}
 
 
@@ -79,9 +70,10 @@ def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() 
 @pytest.mark.parametrize("agent", [name for name in AGENTS if name != "codex"])
 def test_the_gateway_token_is_in_no_command_line_but_codexs(agent: str) -> None:
     """In an argv only where an agent takes its base URL no other way."""
-    assert traffic(agent, passing_settings(agent)).bypass_reasons == ()
-    assert GATEWAY in plan_text(plan(agent, passing_settings(agent)))
-    assert "/gw/" not in " ".join(plan(agent, passing_settings(agent)).argv)
+    settings = passing_settings(agent)
+    assert traffic(agent, settings).bypass_reasons == ()
+    assert GATEWAY in plan_text(plan(agent, settings))
+    assert "/gw/" not in " ".join(plan(agent, settings).argv)
 
 
 BY_ACCOUNT = BY_KEY.replace("gemini-api-key", "vertex-ai")
@@ -112,7 +104,7 @@ BEDROCK = '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}'
     ],
 )  # fmt: skip
 def test_traffic_that_you_send_elsewhere_is_left_alone_and_named(
-    agent: str, settings: dict[str, str], env: dict[str, str], args: tuple[str, ...], named: str
+    agent: str, settings: Texts, env: Texts, args: Args, named: str
 ) -> None:
     """Never break an agent: what works goes on as it is. The sentence quotes no file."""
     settings = {**passing_settings(agent), **settings}
@@ -121,6 +113,8 @@ def test_traffic_that_you_send_elsewhere_is_left_alone_and_named(
     assert named in found.bypass_reasons[0]
     assert "https://" not in found.bypass_reasons[0]
     assert GATEWAY not in plan_text(plan(agent, settings, env, args))
+    (_,) = bypass_warnings(AGENTS[agent], found)
+    assert "cannot reach a model" in bypass_warnings(AGENTS[agent], found, offline=True)[1]
 
 
 @pytest.mark.parametrize(
@@ -150,12 +144,6 @@ def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:
     assert "NO_PROXY" not in json.loads(plan("claude").files["claude-settings.json"])["env"]
 
 
-@pytest.mark.parametrize("value", ["0", "false", ""])
-def test_a_switch_that_is_off_counts_for_nothing(value: str) -> None:
-    """As Claude Code reads its own switches."""
-    assert traffic("claude", env={"CLAUDE_CODE_USE_BEDROCK": value}).providers == {"anthropic"}
-
-
 @pytest.mark.parametrize(
     ("agent", "path", "text"),
     [
@@ -166,61 +154,35 @@ def test_a_switch_that_is_off_counts_for_nothing(value: str) -> None:
         ("goose", "~/.config/goose/config.yaml", "OPENAI_HOST: https://api.openai.com\n"),
         ("codex", "~/.codex/config.toml", 'openai_base_url = "https://api.openai.com/v1/"'),
         ("pi", "~/.pi/agent/models.json", '{"providers": {"ollama": {"baseUrl": "http://x"}}}'),
-    ],
-)
-def test_settings_that_name_no_other_place_change_nothing(agent: str, path: str, text: str) -> None:
-    """What is not about the model's address is none of ours."""
-    found = traffic(agent, {path: text})
-    assert found == traffic(agent)
-
-
-@pytest.mark.parametrize(
-    ("agent", "variable", "value"),
-    [
         ("claude", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         ("goose", "OPENAI_HOST", "https://api.openai.com/"),
+        *(("claude", "CLAUDE_CODE_USE_BEDROCK", off) for off in ("0", "false", "")),
     ],
 )
-def test_a_providers_own_address_is_no_other_place(agent: str, variable: str, value: str) -> None:
-    """`goose configure` writes it down; the gateway leads there too, and takes its place."""
-    assert traffic(agent, env={variable: value}) == traffic(agent)
-    assert f'"{value}"' not in plan_text(plan(agent, env={variable: value}))
-
-
-def test_a_prompt_is_no_choice_of_a_provider() -> None:
-    """Words that are no options are what the agent is told."""
-    assert traffic("codex", args=("exec", "explain openai_base_url")).providers == {"openai"}
+def test_what_names_no_other_place_changes_nothing(agent: str, path: str, text: str) -> None:
+    """A switch that is off, or the provider's own address: the gateway leads there too, and takes its place."""
+    settings, env = ({path: text}, NONE) if path.startswith("~") else (NONE, {path: text})
+    assert traffic(agent, settings, env) == traffic(agent)
+    assert env is NONE or f'"{text}"' not in plan_text(plan(agent, env=env))
+    # Words that are no options are what the agent is told.
+    assert traffic("codex", args=("exec", "explain openai_base_url")) == traffic("codex")
 
 
 def test_codexs_own_key_is_used_before_one_in_the_environment() -> None:
     """In the order in which Codex looks itself."""
     own = {"~/.codex/auth.json": '{"auth_mode": "apikey", "OPENAI_API_KEY": "sk-own"}'}
-    provider = next(word for word in plan("codex", own).argv if "base_url" in word)
-    assert "requires_openai_auth = true" in provider
-    assert "env_key" not in provider
-    provider = next(word for word in plan("codex").argv if "base_url" in word)
-    assert 'env_key = "OPENAI_API_KEY"' in provider
+    assert "requires_openai_auth = true" in plan_text(plan("codex", own))
+    assert "env_key" not in plan_text(plan("codex", own))
+    assert 'env_key = \\"OPENAI_API_KEY\\"' in plan_text(plan("codex"))
     assert "sk-o" not in plan_text(plan("codex", own))
-
-
-def test_codex_without_a_key_is_left_to_ask_for_its_login() -> None:
-    """Else it would send a login of ChatGPT to where that is unknown."""
-    found = AGENTS["codex"].traffic(context({}, {}))
-    assert found.providers == frozenset()
-    assert "codex login" in found.bypass_reasons[0]
 
 
 def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
     """What can pass does; the sentence says that not all does."""
-    settings = {
-        "~/.local/share/opencode/auth.json": '{"openai": {"type": "oauth", "access": "secret"}}',
-        "~/.config/opencode/opencode.json": json.dumps(
-            {
-                "model": "local/test",
-                "provider": {"google": {"options": {"baseURL": "https://x"}}, "local": {}},
-            }
-        ),
-    }
+    providers = {"google": {"options": {"baseURL": "https://x"}}, "local": {}}
+    config = json.dumps({"model": "local/test", "provider": providers})
+    login = '{"openai": {"type": "oauth", "access": "secret"}}'
+    settings = {OPENCODE: login, "~/.config/opencode/opencode.json": config}
     found = traffic("opencode", settings)
     assert found.providers == {"anthropic"}
     assert len(found.bypass_reasons) == 3
@@ -231,59 +193,45 @@ def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
     assert list(given["provider"]) == ["anthropic"]
 
 
-def test_opencode_is_given_no_provider_without_a_key() -> None:
-    """It would offer that provider's models first, and each would fail."""
-    found = AGENTS["opencode"].traffic(context({"OPENAI_API_KEY": "x"}, {}))
+def test_no_provider_is_given_without_a_key() -> None:
+    """OpenCode would offer its models first, and each would fail; Codex would send a login of ChatGPT there."""
+    found = AGENTS["opencode"].traffic(context({"OPENAI_API_KEY": "x"}))
     assert found.providers == {"openai"}
-    none = AGENTS["opencode"].traffic(context({}, {}))
-    assert none.providers == frozenset()
-    assert none.bypass_reasons
+    for agent, reason in (("opencode", ""), ("codex", "codex login")):
+        none = AGENTS[agent].traffic(context())
+        assert none.providers == frozenset()
+        assert reason in none.bypass_reasons[0]
+
+
+PI = '{"providers": {"openai": {"baseUrl": "https://x"}}}'
+UNSUPPORTED = "the gateway does not support"
 
 
 @pytest.mark.parametrize(
-    ("agent", "settings", "env", "named"),
+    ("agent", "settings", "env", "args", "named"),
     [
-        ("goose", {"~/.config/goose/config.yaml": "OPENAI_HOST: https://x\n"}, {}, "config.yaml"),
-        (
-            "pi",
-            {"~/.pi/agent/models.json": '{"providers": {"openai": {"baseUrl": "https://x"}}}'},
-            {},
-            "models.json",
-        ),
-        ("opencode", {}, {"OPENAI_BASE_URL": "https://mine"}, "OPENAI_BASE_URL is set"),
+        ("goose", {"~/.config/goose/config.yaml": "OPENAI_HOST: https://x"}, {}, (), "config.yaml"),
+        ("pi", {"~/.pi/agent/models.json": PI}, {}, (), "models.json"),
+        ("opencode", {}, {"OPENAI_BASE_URL": "https://mine"}, (), "OPENAI_BASE_URL is set"),
+        ("goose", {}, {}, ("run", "--provider", "ollama", "-t", "x"), UNSUPPORTED),
+        ("goose", {}, {"GOOSE_PROVIDER": "databricks"}, (), UNSUPPORTED),
+        ("pi", {}, {}, ("--provider=groq", "-p", "x"), UNSUPPORTED),
+        ("pi", {}, {}, ("--model", "groq/x"), UNSUPPORTED),
+        ("opencode", {}, {}, ("run", "-m", "openrouter/x", "hello"), UNSUPPORTED),
     ],
 )
-def test_a_providers_own_host_leaves_the_others_to_pass(
-    agent: str, settings: dict[str, str], env: dict[str, str], named: str
+def test_a_host_or_a_provider_of_your_own_leaves_the_others_to_pass(
+    agent: str, settings: Texts, env: Texts, args: Args, named: str
 ) -> None:
-    found = traffic(agent, settings, env=env)
-    assert found.providers == ALL - {"openai"}
+    """Where another provider is chosen, all are set: they may be chosen later."""
+    found = traffic(agent, settings, env, args)
+    assert found.providers == (ALL if named == UNSUPPORTED else ALL - {"openai"})
     assert named in found.bypass_reasons[0]
-
-
-@pytest.mark.parametrize(
-    ("agent", "args", "env"),
-    [
-        ("goose", ("run", "--provider", "ollama", "-t", "x"), {}),
-        ("goose", (), {"GOOSE_PROVIDER": "databricks"}),
-        ("pi", ("--provider=groq", "-p", "x"), {}),
-        ("pi", ("--model", "groq/x"), {}),
-        ("opencode", ("run", "-m", "openrouter/x", "hello"), {}),
-    ],
-)
-def test_another_provider_that_is_chosen_is_reported(
-    agent: str, args: tuple[str, ...], env: dict[str, str]
-) -> None:
-    """The models that pass are set all the same: they may be chosen later."""
-    found = traffic(agent, args=args, env=env)
-    assert found.providers == ALL
-    assert "the gateway does not support" in found.bypass_reasons[0]
 
 
 def test_goose_configure_is_given_no_address_that_it_would_keep() -> None:
     """It offers to write what it finds in the environment into the person's own configuration."""
-    made = AGENTS["goose"].plan(context(KEYS, {}, ("configure",), gateway=GATEWAY))
-    assert GATEWAY not in plan_text(made)
+    assert GATEWAY not in plan_text(plan("goose", args=("configure",)))
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -320,26 +268,18 @@ def test_a_folder_that_a_variable_moves_is_read_where_it_is(tmp_path: Path, proj
     assert found.bypass_reasons == (f"{tmp_path}/config.toml sets model_provider",)
 
 
-def test_offline_the_sentence_says_that_no_model_is_reached() -> None:
-    """What goes past the gateway goes nowhere without a network."""
-    found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
-    assert len(bypass_warnings(AGENTS["codex"], found)) == 1
-    assert "cannot reach a model" in bypass_warnings(AGENTS["codex"], found, offline=True)[1]
-
-
 PLACEHOLDER = "random-aileron-placeholder"
-OPENCODE = "~/.local/share/opencode/auth.json"
 
 
 def with_keys_placed(
     agent: str,
-    settings: Mapping[str, str] | None = None,
+    settings: Texts = NONE,
     providers: set[str] = ALL,
-    args: tuple[str, ...] = (),
-    **env: str,
+    args: Args = (),
+    env: Texts = NONE,
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the agent's environment then, and why keys are not used."""
-    texts = {**passing_settings(agent), **(settings or {})}
+    texts = {**passing_settings(agent), **settings}
     given = context({**KEYS, **env}, texts, args)
     own = AgentSettings(texts=texts)
     after, _, unused = with_placeholder(AGENTS[agent], given, own, PLACEHOLDER, providers)
@@ -362,20 +302,18 @@ def test_each_agent_gets_it_where_it_takes_its_keys_from(agent: str, variables: 
     env, unused = with_keys_placed(agent)
     assert {name for name, value in env.items() if value == PLACEHOLDER} == variables
     assert unused == ()
-    more, _ = with_keys_placed(agent, CODEX_API_KEY="sk-too", GOOGLE_API_KEY="too")
+    more, _ = with_keys_placed(agent, env={"CODEX_API_KEY": "sk-too", "GOOGLE_API_KEY": "too"})
     theirs = {name for names in AGENTS[agent].key_variables.values() for name in names}
     assert {more[name] for name in theirs & more.keys()} == {PLACEHOLDER}
     without, _ = with_keys_placed(agent, providers=set())
     assert without == KEYS
 
 
-def test_a_key_in_the_vault_is_enough_for_an_agent_without_one() -> None:
-    bare = context({}, {})
+@pytest.mark.parametrize("providers", [{"openai"}, set[str]()], ids=len)
+def test_a_key_in_the_vault_is_enough_for_an_agent_without_one(providers: set[str]) -> None:
     own = AgentSettings(texts={})
-    _, traffic, _ = with_placeholder(AGENTS["codex"], bare, own, PLACEHOLDER, {"openai"})
-    assert traffic.providers == {"openai"}
-    _, traffic, _ = with_placeholder(AGENTS["codex"], bare, own, PLACEHOLDER, set())
-    assert not traffic.providers
+    _, found, _ = with_placeholder(AGENTS["codex"], context(), own, PLACEHOLDER, providers)
+    assert found.providers == providers
 
 
 @pytest.mark.parametrize(
@@ -394,10 +332,10 @@ def test_a_key_in_the_vault_is_enough_for_an_agent_without_one() -> None:
     ],
 )  # fmt: skip
 def test_a_login_of_its_own_is_left_alone_and_named(
-    agent: str, env: dict[str, str], settings: dict[str, str], args: tuple[str, ...], reason: str
+    agent: str, env: Texts, settings: Texts, args: Args, reason: str
 ) -> None:
     """It would count over the placeholder, or the agent would pay in another way than before."""
-    after, unused = with_keys_placed(agent, settings, args=args, **env)
+    after, unused = with_keys_placed(agent, settings, args=args, env=env)
     assert any("is not used" in each and reason in each for each in unused)
     provider = unused[0].split()[4]
     first = next(
@@ -408,8 +346,7 @@ def test_a_login_of_its_own_is_left_alone_and_named(
 
 def test_where_traffic_bypasses_the_gateway_no_placeholder_is_given() -> None:
     """Nobody would replace it there; the other providers' keys are."""
-    env, _ = with_keys_placed("goose", OPENAI_HOST="https://mine.example")
-    assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]
-    assert env["ANTHROPIC_API_KEY"] == PLACEHOLDER
-    env, _ = with_keys_placed("goose", OPENAI_BASE_URL="https://mine.example")
-    assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]
+    for name in ("OPENAI_HOST", "OPENAI_BASE_URL"):
+        env, _ = with_keys_placed("goose", env={name: "https://mine.example"})
+        assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]
+        assert env["ANTHROPIC_API_KEY"] == PLACEHOLDER

@@ -28,8 +28,8 @@ from tests.support.making import program
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "me" / "bin").mkdir(parents=True)
-    (tmp_path / "me" / "work").mkdir()
+    (tmp_path / "me/bin").mkdir(parents=True)
+    (tmp_path / "me/work").mkdir()
     return tmp_path / "me"
 
 
@@ -51,21 +51,12 @@ def resolved(
 
 
 def test_a_program_of_the_home_is_mounted_at_its_path(home: Path) -> None:
-    """By its path, from the home, or by its name on PATH; nothing else of its folder."""
+    """By its path, from the home, or by its name on PATH; nothing else of its folder. The system's are there."""
     check = program(home / "bin" / "check")
-    for command in (
-        str(check),
-        "~/bin/check -v",
-        "$HOME/bin/check",
-        '"${HOME}/bin/check" x',
-        "check",
-    ):
+    written = "~/bin/check -v", "$HOME/bin/check", '"${HOME}/bin/check" x', "check"
+    for command in (*written, str(check), (str(check), "a b;c")):
         found = resolved(home, command)
         assert (found.problem, found.mounts) == ("", ((check, check),)), command
-    assert resolved(home, (str(check), "a b;c")).mounts == ((check, check),)
-
-
-def test_a_program_of_the_system_is_there_already(home: Path) -> None:
     for command in ("/bin/sh", "sh -x", ("env",), "/usr/bin/env sh"):
         found = resolved(home, command)
         assert (found.problem, found.mounts) == ("", ()), command
@@ -111,21 +102,30 @@ def test_a_dot_folder_stays_outside_but_for_the_agents_own(home: Path) -> None:
     assert "dot folder" in resolved(home, "tool").problem
 
 
-def test_what_is_no_executable_regular_file_stays_outside(home: Path) -> None:
-    """A folder, a file without the bit, a missing one, Aileron's own home."""
+def test_a_folder_or_what_is_neither_executable_nor_loaded_stays_outside(home: Path) -> None:
+    """A folder as a check is a plugin's, which finds its programs itself; an extension is known by its name."""
     program(home / "bin" / "text", mode=0o644)
     program(home / "aileron" / "token")
-    for command, why in (
-        ("~/bin/text", "not executable"),
-        ("~/bin", "needs the folder"),
-        ("~/bin/none", "does not exist"),
-        ("~/aileron/token", "does not mount"),
-        ("~/bin/../aileron/token", "does not mount"),
-        ("no-such-program", "not on your PATH"),
-    ):
+    refused = {
+        "~/bin/text": "not executable",
+        "~/bin": "needs the folder",
+        "~/bin/none": "does not exist",
+        "~/aileron/token": "does not mount",
+        "~/bin/../aileron/token": "does not mount",
+        "no-such-program": "not on your PATH",
+    }
+    for command, why in refused.items():
         found = resolved(home, command)
         assert why in found.problem, command
         assert found.mounts == ()
+    for folder, missing in (("dev/plugin", True), (".claude/skills/check", False)):
+        (home / folder).mkdir(parents=True)
+        assert resolved(home, str(home / folder)).is_missing_check == missing
+    plugin = program(home / "dev" / "mine.ts", mode=0o644)
+    key = program(home / "dev" / "key", mode=0o600)
+    assert resolved(home, (str(plugin),), module=True).mounts == ((plugin, plugin),)
+    assert resolved(home, (str(key),), module=True).is_missing_check
+    assert "folder" in resolved(home, (str(home / "dev"),), module=True).problem
 
 
 def test_no_link_is_followed_that_an_agent_could_have_made(home: Path) -> None:
@@ -181,22 +181,6 @@ def test_the_script_that_an_interpreter_is_given_counts_as_the_program(home: Pat
     assert "the argument" in resolved(home, "env ~/bin/guard.py").problem
 
 
-def test_an_extension_is_a_script_and_no_folder(home: Path) -> None:
-    """What an agent loads itself is not executable; it is known by its name."""
-    plugin = program(home / "dev" / "mine.ts", mode=0o644)
-    key = program(home / "dev" / "key", mode=0o600)
-    assert resolved(home, (str(plugin),), module=True).mounts == ((plugin, plugin),)
-    assert resolved(home, (str(key),), module=True).is_missing_check
-    assert "folder" in resolved(home, (str(home / "dev"),), module=True).problem
-
-
-def test_a_plugin_needs_its_folder(home: Path) -> None:
-    """A folder as a check is a plugin's: the agent finds its programs by its own files."""
-    for folder, missing in (("dev/plugin", True), (".claude/skills/check", False)):
-        (home / folder).mkdir(parents=True)
-        assert resolved(home, str(home / folder)).is_missing_check == missing
-
-
 def test_what_is_missing_is_said_with_what_follows(home: Path) -> None:
     """Checks first; the digest covers these alone, and changes with them."""
     found = [
@@ -217,7 +201,6 @@ def test_what_is_missing_is_said_with_what_follows(home: Path) -> None:
 
 
 def programs_named(agent: str, home: Path, project: str = "/p") -> tuple[NamedProgram, ...]:
-    """Return what an agent's settings in *home* name."""
     settings = HomeSettings(home)
     found = settings_programs(AGENTS[agent], settings, PurePosixPath(project), {})
     return settings.complete(found)
@@ -225,10 +208,8 @@ def programs_named(agent: str, home: Path, project: str = "/p") -> tuple[NamedPr
 
 def commands_named(agent: str, home: Path) -> dict[str, tuple[str, bool]]:
     """Return what an agent's settings in *home* name: where -> command, and whether it is a check."""
-    return {
-        f"{each.file} {each.key}".strip(): (each.shown_command, each.check)
-        for each in programs_named(agent, home)
-    }
+    named = programs_named(agent, home)
+    return {f"{each.file} {each.key}".strip(): (each.shown_command, each.check) for each in named}
 
 
 def write(home: Path, name: str, value: object) -> None:
@@ -249,16 +230,14 @@ def test_claude_code(home: Path) -> None:
         "PermissionRequest": hook("exec", args=["a b"]),
         "Stop": [*hook("bell"), {"hooks": [{"type": "prompt", "prompt": "done?"}]}],
     }
-    settings = {
-        "hooks": hooks, "statusLine": {"type": "command", "command": "line"}, "apiKeyHelper": "key",
-            }  # fmt: skip
-    write(home, ".claude/settings.json", settings)
+    line = {"type": "command", "command": "line"}
+    write(
+        home, ".claude/settings.json", {"hooks": hooks, "statusLine": line, "apiKeyHelper": "key"}
+    )
     server = {"type": "stdio", "command": "npx", "args": ["-y", "x"]}
     servers = {"one": server, "aileron": server, "far": {"type": "http", "url": "https://x"}}
-    here = {
-        "projects": {"/p": {"mcpServers": {"two": server}}, "/q": {"mcpServers": {"no": server}}}
-    }
-    write(home, ".claude.json", {"mcpServers": servers, **here})
+    here = {"/p": {"mcpServers": {"two": server}}, "/q": {"mcpServers": {"no": server}}}
+    write(home, ".claude.json", {"mcpServers": servers, "projects": here})
     root = home / ".claude/plugins/cache/shop/on/1"
     listed = {"on@shop": [{"scope": "user", "installPath": str(root)}]}
     write(home, ".claude/plugins/installed_plugins.json", {"version": 2, "plugins": listed})
@@ -289,26 +268,22 @@ def test_claude_code(home: Path) -> None:
 
 def test_codex(home: Path) -> None:
     """Hooks in both forms, the notifier, servers, and the program that a provider's key comes from."""
-    write(
-        home,
-        ".codex/config.toml",
+    text = (
         'notify = ["bell", "now"]\n[mcp_servers.one]\ncommand = "uvx"\nargs = ["x"]\n'
         '[mcp_servers.off]\ncommand = "x"\nenabled = false\n[mcp_servers.far]\nurl = "https://x"\n'
         '[model_providers.mine.auth]\ncommand = "token"\nargs = ["get"]\n'
         '[hooks.state."x"]\ntrusted_hash = "y"\n'
-        '[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = "command"\ncommand = "check"\n',
+        '[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = "command"\ncommand = "check"\n'
     )
+    write(home, ".codex/config.toml", text)
     write(home, ".codex/hooks.json", {"hooks": {"SessionStart": hook("hello")}})
-    expected = {
+    assert commands_named("codex", home) == {
         "~/.codex/config.toml notify": ("bell now", False),
         "~/.codex/config.toml mcp_servers.one": ("uvx x", False),
         "~/.codex/config.toml model_providers.mine.auth": ("token get", False),
-    }
-    hooks = {
         "~/.codex/config.toml hooks.PreToolUse": ("check", True),
         "~/.codex/hooks.json hooks.SessionStart": ("hello", False),
     }
-    assert commands_named("codex", home) == expected | hooks
 
 
 def test_opencode(home: Path) -> None:
@@ -335,23 +310,16 @@ def test_opencode(home: Path) -> None:
 
 def test_goose(home: Path) -> None:
     """The extensions of the profile that are programs, and the hooks of plugins that agents share."""
-    write(
-        home,
-        ".config/goose/config.yaml",
+    text = (
         "extensions:\n  one: {enabled: true, type: stdio, cmd: npx, args: [-y, x]}\n"
-        "  off: {enabled: false, type: stdio, cmd: y}\n  developer: {enabled: true, type: builtin}\n",
+        "  off: {enabled: false, type: stdio, cmd: y}\n  developer: {enabled: true, type: builtin}\n"
     )
-    write(
-        home,
-        ".agents/plugins/p/hooks/hooks.json",
-        {"hooks": {"PreToolUse": hook("${PLUGIN_ROOT}/c")}},
-    )
+    write(home, ".config/goose/config.yaml", text)
+    hooks, plugin = {"PreToolUse": hook("${PLUGIN_ROOT}/c")}, ".agents/plugins/p"
+    write(home, f"{plugin}/hooks/hooks.json", {"hooks": hooks})
     assert commands_named("goose", home) == {
         "~/.config/goose/config.yaml extensions.one": ("npx -y x", False),
-        "~/.agents/plugins/p/hooks/hooks.json hooks.PreToolUse": (
-            f"{home}/.agents/plugins/p/c",
-            True,
-        ),
+        f"~/{plugin}/hooks/hooks.json hooks.PreToolUse": (f"{home}/{plugin}/c", True),
     }
 
 
@@ -366,15 +334,10 @@ def test_pi(home: Path) -> None:
     write(home, ".pi/agent/extensions/b.ts", "")
     write(home, ".pi/agent/auth.json", {"anthropic": {"type": "api_key", "key": "!pass show x"}})
     write(home, ".pi/agent/models.json", {"providers": {"mine": {"apiKey": "!get key"}}})
-    found = [(each.check, each.shown_command) for each in programs_named("pi", home)]
-    assert sorted(found) == [
-        (False, "get key"),
-        (False, "mise npm"),
-        (False, "~/bin/sh"),
-        (True, f"{home}/.pi/agent/extensions/b.ts"),
-        (True, f"{home}/.pi/agent/p"),
-        (True, "~/dev/a.ts"),
-    ]
+    named, own = programs_named("pi", home), f"{home}/.pi/agent"
+    checks = {each.shown_command for each in named if each.check}
+    assert checks == {f"{own}/extensions/b.ts", f"{own}/p", "~/dev/a.ts"}
+    assert {each.shown_command for each in named} - checks == {"get key", "mise npm", "~/bin/sh"}
 
 
 def test_gemini_cli(home: Path) -> None:
@@ -386,26 +349,18 @@ def test_gemini_cli(home: Path) -> None:
          "tools": {"discoveryCommand": "find-tools"}},
     )  # fmt: skip
     extension = {"mcpServers": {"two": {"command": "node", "args": ["${extensionPath}/s.js"]}}}
-    write(home, ".gemini/extensions/a/gemini-extension.json", extension)
-    dev = home / "dev"
-    install = {"type": "link", "source": str(dev)}
-    write(home, ".gemini/extensions/b/.gemini-extension-install.json", install)
-    inner = {"hooks": {"BeforeModel": hook("${extensionPath}/c")}}
-    write(home, ".gemini/extensions/a/hooks/hooks.json", inner)
+    a, b = ".gemini/extensions/a", ".gemini/extensions/b/.gemini-extension-install.json"
+    write(home, f"{a}/gemini-extension.json", extension)
+    write(home, b, {"type": "link", "source": str(home / "dev")})
+    write(home, f"{a}/hooks/hooks.json", {"hooks": {"BeforeModel": hook("${extensionPath}/c")}})
     assert commands_named("gemini", home) == {
         "~/.gemini/settings.json hooks.BeforeTool": ("check", True),
         "~/.gemini/settings.json hooks.AfterTool": ("fmt", False),
         "~/.gemini/settings.json mcpServers.one": ("npx x", False),
         "~/.gemini/settings.json tools.discoveryCommand": ("find-tools", False),
-        "~/.gemini/extensions/a/gemini-extension.json mcpServers.two": (
-            f"node {home}/.gemini/extensions/a/s.js",
-            False,
-        ),
-        "~/.gemini/extensions/a/hooks/hooks.json hooks.BeforeModel": (
-            f"{home}/.gemini/extensions/a/c",
-            True,
-        ),
-        "~/.gemini/extensions/b/.gemini-extension-install.json source": (str(dev), True),
+        f"~/{a}/gemini-extension.json mcpServers.two": (f"node {home}/{a}/s.js", False),
+        f"~/{a}/hooks/hooks.json hooks.BeforeModel": (f"{home}/{a}/c", True),
+        f"~/{b} source": (f"{home}/dev", True),
     }
 
 
@@ -451,9 +406,7 @@ def test_settings_of_any_shape_are_read(
     """An earlier agent without a sandbox may have written them: whatever they hold raises nothing."""
     home = tmp_path_factory.mktemp("any")
     if agent != "codex":
-        write(
-            home, MAIN[agent], {"hooks": value, "mcpServers": value, "plugin": value, "mcp": value}
-        )
+        write(home, MAIN[agent], dict.fromkeys(("hooks", "mcpServers", "plugin", "mcp"), value))
     commands_named(agent, home)
 
 
@@ -475,7 +428,6 @@ def test_settings_behind_a_link_bring_nothing_in_and_are_named(home: Path) -> No
     write(home, "dotfiles/settings.json", {"hooks": {"PreToolUse": hook("~/bin/check")}})
     (home / ".claude").mkdir()
     (home / ".claude/settings.json").symlink_to("../dotfiles/settings.json")
-    program(home / "bin" / "check")
     (found,) = programs_named("claude", home)
     assert "link" in found.problem
     assert found.check
@@ -501,9 +453,15 @@ def files_named(home: Path, agent: str, text: str, **of_project: str) -> str:
 
 @pytest.mark.parametrize(
     "value",
-    ["~/own.pem", "$HOME/own.pem", "${HOME}/own.pem", "HERE/own.pem", "file:~/own.pem", "file://HERE/own.pem",
-     "{file:~/own.pem}", "HERE/work/../own.pem"],
-)  # fmt: skip
+    [
+        "~/own.pem",
+        "$HOME/own.pem",
+        "HERE/own.pem",
+        "file:~/own.pem",
+        "{file:~/own.pem}",
+        "HERE/work/../own.pem",
+    ],
+)
 def test_a_file_outside_is_named_with_its_setting(home: Path, value: str) -> None:
     """By whichever way of writing a path, in a table or a list; with what to do."""
     text = f'a = 1\n[[mine]]\nca = ["{value.replace("HERE", str(home))}"]\n'
@@ -523,17 +481,14 @@ def test_nothing_is_said_of_what_is_there_or_is_no_file(home: Path) -> None:
     assert files_named(home, "codex", text) == ""
 
 
-def test_the_files_that_a_variables_file_names_are_named(home: Path) -> None:
+def test_files_of_a_variables_file_are_named_and_of_many_the_first(home: Path) -> None:
     """Codex' own `.env`, which its sandbox has a copy of."""
-    write(home, ".codex/.env", 'SSL_CERT_FILE="~/own.pem"\n')
-    assert f"{home}/own.pem (~/.codex/.env: SSL_CERT_FILE)" in files_named(home, "codex", "")
-
-
-def test_of_many_files_the_first_are_named_and_the_rest_counted(home: Path) -> None:
     for number in range(11):
         write(home, f"{number}.pem", "")
     text = "".join(f'v{number} = "~/{number}.pem"\n' for number in range(11))
     assert "7.pem (~/.codex/config.toml: v7); and 3 more. " in files_named(home, "codex", text)
+    write(home, ".codex/.env", 'SSL_CERT_FILE="~/own.pem"\n')
+    assert f"{home}/own.pem (~/.codex/.env: SSL_CERT_FILE)" in files_named(home, "codex", "")
 
 
 def test_a_project_brings_nothing_in(home: Path) -> None:

@@ -74,12 +74,7 @@ _CODEX, _GEMINI = "~/.codex/config.toml", "~/.gemini/settings.json"
 
 
 def found_by(agent: str, settings: Mapping[str, str], **more: Any) -> Doubles:
-    return doubles(
-        agent,
-        AGENTS[agent].servers(context(settings=settings, **more)),
-        {"fs": FS},
-        {},
-    )
+    return doubles(agent, AGENTS[agent].servers(context(settings=settings, **more)), {"fs": FS}, {})
 
 
 @pytest.mark.parametrize(
