@@ -1,19 +1,255 @@
-"""A sandbox that reaches listed hosts only, as real TLS clients in it meet it (`--sandbox=hosts`)."""
+"""A sandbox that reaches listed hosts only, as real TLS clients in it meet it (`--sandbox=hosts`).
 
+Run as a program with FOLDER, which has `both.pem`, a key and its certificate, this file is a sandbox with a host
+network around it, beside local TLS servers that stand for its hosts. Clients in it are the system's curl and
+node, and `INSIDE`; what they met is printed as one JSON object.
+"""
+
+import asyncio
 import errno
+import ipaddress
 import json
+import os
+import shutil
 import socket
+import ssl
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aileron_core.connectors.http.addresses import AddressGuard
+from aileron_core.connectors.network.host_network import HostNetwork
+from aileron_core.connectors.network.host_resolver import HostList
+from aileron_core.console_port.view_models import RefusedHost
+from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
+from aileron_core.containment.support import find_sandbox_support
 from tests.agents.agents_bench import Bench
 from tests.support.ordinary import ordinary_folder, run_as_ordinary
 from tests.support.tls import certificate
 
-CHILD = Path(__file__).parent / "host_network_child.py"
+ADDRESS, OTHER = "127.0.0.5", "127.0.0.6"
+PUBLIC = "93.184.215.14"
+LISTED = ("alpha", "beta", "gamma", "meta", "loop", "public", "corporate", "broken", "own")
+"""The last as the agent's own, the others as the person's."""
+ADDRESSES = {
+    "alpha.example": [ADDRESS],
+    "beta.example": [ADDRESS],
+    "gamma.example": [OTHER],
+    "late.example": [OTHER],
+    "meta.example": ["169.254.169.254"],
+    "loop.example": ["127.0.0.1"],
+    "public.example": [PUBLIC],
+    "own.example": ["10.255.255.254"],
+    "corporate.example": ["10.255.255.253"],
+}
+
+INSIDE = r'''
+import json, os, socket, ssl, subprocess, sys, time
+PORT, OUTSIDE = int(sys.argv[1]), int(sys.argv[2])
+met = {}
+
+def attempt(name, call):
+    try:
+        met[name] = call()
+    except Exception as error:
+        met[name] = f"{type(error).__name__} {getattr(error, 'errno', '')}"
+
+def fetch(host, sni=None, address=None, size=0):
+    context = ssl.create_default_context(cafile="both.pem")
+    context.check_hostname = sni is None and address is None
+    if not context.check_hostname:
+        context.verify_mode = ssl.CERT_NONE
+    raw = socket.create_connection((address or host, PORT), 20)
+    with context.wrap_socket(raw, server_hostname=sni if sni is not None else host) as tls:
+        tls.sendall(f"{size}\n".encode())
+        got = b""
+        while data := tls.recv(65536):
+            got += data
+    return got.decode() if size == 0 else len(got)
+
+def plain():
+    with socket.create_connection(("alpha.example", PORT), 20) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\nHost: alpha.example\r\n\r\n")
+        return raw.recv(10).decode()
+
+def nameless():
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    raw = socket.create_connection(("alpha.example", PORT), 20)
+    with context.wrap_socket(raw) as tls:
+        return tls.recv(10).decode()
+
+def connect(address, port):
+    socket.create_connection((address, port), 5).close()
+    return "connected"
+
+def datagram():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as raw:
+        raw.connect(("9.9.9.9", 53))
+        return "sent"
+
+def ask(name, wait=True):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as raw:
+        raw.settimeout(20)
+        raw.sendto(b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + name + b"\x00\x01\x00\x01", ("127.0.0.1", 53))
+        return raw.recv(512)[3] & 15 if wait else None
+
+def ask_by_stream(name):
+    with socket.create_connection(("127.0.0.1", 53), 20) as raw:
+        query = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + name + b"\x00\x01\x00\x01"
+        raw.sendall(len(query).to_bytes(2, "big") + query)
+        return socket.inet_ntoa(raw.recv(512)[-4:])
+
+def run(*words):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    return f"{done.returncode} {done.stdout}"
+
+attempt("alpha", lambda: fetch("alpha.example"))
+attempt("beta", lambda: fetch("beta.example"))
+attempt("big", lambda: fetch("beta.example", size=3000000))
+attempt("other name", lambda: fetch("alpha.example", sni="evil.example"))
+attempt("listed elsewhere", lambda: fetch("alpha.example", sni="gamma.example"))
+attempt("nameless", nameless)
+attempt("plain", plain)
+attempt("by stream", lambda: ask_by_stream(b"\x05alpha\x07example\x00"))
+attempt("broken by stream", lambda: ask_by_stream(b"\x06broken\x07example\x00"))
+attempt("broken", lambda: ask(b"\x06broken\x07example\x00", wait=False))
+attempt("unlisted", lambda: fetch("late.example"))
+attempt("strange", lambda: ask(b"\x01a\x08\x1b[31m\xff\x00b\x00"))
+attempt("metadata", lambda: fetch("meta.example"))
+attempt("to loopback", lambda: fetch("loop.example"))
+attempt("to private", lambda: fetch("own.example"))
+attempt("listed private", lambda: socket.gethostbyname("corporate.example"))
+attempt("public", lambda: connect("public.example", PORT))
+attempt("public unlisted", lambda: connect("93.184.215.15", PORT))
+attempt("loopback", lambda: connect("127.0.0.1", OUTSIDE))
+attempt("loopback where hosts are served", lambda: fetch("alpha.example", address="127.0.0.1"))
+attempt("metadata address", lambda: connect("169.254.169.254", 80))
+attempt("datagram", datagram)
+attempt("bind", lambda: socket.create_server(("127.0.0.1", 80)).close())
+attempt("curl", lambda: run("/usr/bin/curl", "-s", "--cacert", "both.pem", f"https://alpha.example:{PORT}/"))
+attempt("node", lambda: run("/usr/bin/node", "-e", """
+process.env.NODE_OPTIONS = '';
+fetch('https://beta.example:' + process.argv[1] + '/').then(r => r.text()).then(t => console.log(t.trim()), e => console.log(e.cause?.code ?? e));
+""", str(PORT)))
+met["proxies"] = [name for name in os.environ if "proxy" in name.lower()]
+print("FIRST", flush=True)
+sys.stdin.readline()
+attempt("allowed", lambda: fetch("late.example"))
+print(json.dumps(met), flush=True)
+'''
+
+
+class _Names:
+    """The resolver, in the place of the system's; says what it was asked. Of broken.example it knows nothing: KeyError."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def resolve(self, host: str, port: int) -> list[str]:
+        self.asked.append(host)
+        return ADDRESSES[host]
+
+
+def _serve_tls(folder: Path, port: int) -> None:
+    """Serve TLS on both addresses: answers with the name that was asked for, or as many bytes as asked for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "both.pem")
+    context.sni_callback = lambda tls, name, _: setattr(tls, "asked", name)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        name = writer.get_extra_info("ssl_object").asked
+        first = (await reader.readline()).strip()
+        if first.startswith(b"GET"):
+            while (await reader.readline()).strip():
+                pass
+            body = f"{name}\n".encode()
+            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ")
+            writer.write(str(len(body)).encode() + b"\r\n\r\n" + body)
+        else:
+            writer.write(b"x" * int(first) or name.encode())
+        await writer.drain()
+        writer.close()
+
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+
+    async def serve() -> None:
+        for address in (ADDRESS, OTHER, "127.0.0.1"):
+            await asyncio.start_server(answer, address, port, ssl=context)
+        ready.set()
+        await asyncio.Event().wait()
+
+    threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True).start()
+    assert ready.wait(20)
+
+
+def main(folder: Path) -> None:
+    """Run the sandbox, allow one more host while it runs, and print what was met and reported."""
+    with socket.create_server((ADDRESS, 0)) as free:
+        port = free.getsockname()[1]
+    _serve_tls(folder, port)
+    listed = [f"{name}.example:{port}" for name in LISTED]
+    project, own, private = (folder / name for name in ("project", "own", "private"))
+    for each in (project, own, private):
+        each.mkdir()
+    shutil.copy(folder / "both.pem", project)
+    init = files("aileron_core.containment").joinpath("sandbox_init.py").read_text("utf-8")
+    (private / "start.py").write_text(init)
+    (private / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+    spec = SandboxSpec(
+        bwrap=shutil.which("bwrap") or "bwrap", project=project, home=folder / "person",
+        private_home=own, launch_dir=private, socket=None, offline=True,
+        resolv_conf=private / "resolv.conf",
+    )  # fmt: skip
+    reported: list[RefusedHost] = []
+    names = _Names()
+    allowed = [ipaddress.ip_network(f"{each}/32") for each in (ADDRESS, OTHER)]
+    network = HostNetwork(
+        HostList(listed[:-1], listed[-1:]),
+        lambda one: not reported.append(one),
+        resolver=names,
+        guard=AddressGuard(allowed),
+    )
+    support = find_sandbox_support(offline=True)
+    start = ["/usr/bin/python3", "-I", "/run/aileron/private/start.py", "0:53"]
+    outside = socket.create_server(("127.0.0.1", 0))
+    agent = ["/usr/bin/python3", "-c", INSIDE, str(port), str(outside.getsockname()[1])]
+    process = subprocess.Popen(
+        bwrap_argv(spec, [*start, *agent]),
+        env={"HOME": str(spec.home), "PATH": "/usr/bin:/bin", "NODE_EXTRA_CA_CERTS": "both.pem"},
+        cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        preexec_fn=support.drop_privileges,
+    )  # fmt: skip
+    assert process.stdin
+    assert process.stdout
+    network.start(process.pid)
+    first = process.stdout.readline()
+    refused = {one.host: one.problem for one in reported}
+    assert first == "FIRST\n", first
+    network.hosts.allow(f"late.example:{port}")
+    process.stdin.write("\n")
+    process.stdin.close()
+    met: dict[str, Any] = json.loads(process.stdout.readline())
+    process.wait(60)
+    network.stop()
+    result = {
+        "met": met,
+        "refused": refused,
+        "asked": names.asked,
+        "bugs": sorted(network.bugs),
+        "port": port,
+        "uid": os.getuid(),
+    }
+    result["failure"] = network.failure
+    print(json.dumps(result))
+
+
 LOOKS_UP = """#!/usr/bin/env python3
 import os, socket, time
 
@@ -36,7 +272,7 @@ print("NOW", look_up(), [name for name in os.environ if "proxy" in name.lower()]
 def result() -> Iterator[dict[str, Any]]:
     with ordinary_folder() as folder:
         certificate(folder, *(f"{each}.example" for each in ("alpha", "beta", "late")))
-        yield json.loads(run_as_ordinary(CHILD, folder).stdout)
+        yield json.loads(run_as_ordinary(Path(__file__), folder).stdout)
 
 
 def test_a_listed_name_is_reached_by_clients_that_know_no_proxy(result: dict[str, Any]) -> None:
@@ -90,7 +326,7 @@ def test_an_error_of_ailerons_ends_one_exchange_and_is_kept(result: dict[str, An
     """The two questions got no answer, and all that came after them did; the person is told at the end."""
     assert result["met"]["broken by stream"].startswith("OSError")
     (bug,) = result["bugs"]
-    assert bug.startswith("KeyError in host_network_child.py, line ")
+    assert bug.startswith("KeyError in test_host_network.py, line ")
 
 
 def test_a_listed_name_leads_to_no_address_of_this_machine_or_its_cloud(
@@ -144,3 +380,7 @@ def test_a_launched_agents_refused_host_reaches_the_person_who_allows_it(bench: 
     assert "Hosts that the agent could not reach: other.invalid:443." in ended.output
     events = bench.events()
     assert events.index("session.host_refused") < events.index("session.host_allowed")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
