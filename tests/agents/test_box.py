@@ -33,8 +33,13 @@ def result() -> Iterator[dict[str, Any]]:
         yield json.loads(run_as_ordinary(CHILD, folder).stdout)
 
 
-def test_nothing_of_the_machine_is_there(result: dict[str, Any]) -> None:
-    """Other hosts, loopback, metadata, keys, Aileron's home, other processes and the console's environment."""
+def test_nothing_of_the_machine_is_there_and_a_listed_host_alone_is_reached_over_tls(
+    result: dict[str, Any],
+) -> None:
+    """Other hosts, loopback, metadata, keys, Aileron's home, other processes and the console's environment.
+
+    Certificates are checked with the person's own, and what was reached or refused is known.
+    """
     for met in (result["read"], result["write"], result["offline"]):
         assert met["other host"].startswith("gaierror")
         assert met["loopback"].startswith("ConnectionRefusedError")
@@ -55,10 +60,6 @@ def test_nothing_of_the_machine_is_there(result: dict[str, Any]) -> None:
         assert met["unlisted"].startswith("FileNotFoundError")
         assert {met[name] for name in ("root", "usr", "tree")} == {EROFS}
         assert met["own home"] == "written"
-
-
-def test_a_listed_host_is_reached_over_tls_and_no_other(result: dict[str, Any]) -> None:
-    """Certificates are checked with the person's own, and what was reached or refused is known."""
     port = result["port"]
     assert result["read"]["host"] == result["write"]["host"] == "served"
     api = [f"api.example:{port}"]
@@ -69,7 +70,10 @@ def test_a_listed_host_is_reached_over_tls_and_no_other(result: dict[str, Any]) 
 
 
 def test_files_are_read_only_for_a_read(result: dict[str, Any]) -> None:
-    """A read that writes gets EROFS; for a write, what the person's own tools obey still does unless it is listed."""
+    """A read that writes gets EROFS; for a write, what the person's own tools obey still does unless it is listed.
+
+    What is new there and they would obey is moved away at the end: nothing can be mounted over what is not there.
+    """
     writes = {name for name in result["read"] if name.startswith("write ")}
     assert len(writes) == 8
     assert {result["read"][name] for name in writes} == {EROFS}
@@ -79,12 +83,6 @@ def test_files_are_read_only_for_a_read(result: dict[str, Any]) -> None:
     }  # fmt: skip
     assert {result["write"][name] for name in writes} == {"written", EROFS}
     assert result["notes"] == "from inside"
-
-
-def test_a_new_file_that_a_persons_own_tools_would_obey_is_moved_away_when_it_ends(
-    result: dict[str, Any],
-) -> None:
-    """Nothing can be mounted over what is not there."""
     assert result["read"]["moved"] == []
     assert [each.split(": ")[1].split(". ")[0] for each in sorted(result["write"]["moved"])] == [
         ".vimrc is new", ".git is new",
@@ -119,10 +117,6 @@ def test_what_may_write_does_so_during_calls_alone(result: dict[str, Any]) -> No
     }  # fmt: skip
 
 
-def test_a_folder_that_an_agent_exchanges_meanwhile_starts_nothing(result: dict[str, Any]) -> None:
-    assert result["exchanged"].startswith(f"{result['listed']} became another while")
-
-
 def test_a_published_server_lists_its_tools_in_both_modes(result: dict[str, Any]) -> None:
     """It writes in one of them only."""
     if not result["fs"]:
@@ -134,13 +128,20 @@ def test_a_published_server_lists_its_tools_in_both_modes(result: dict[str, Any]
     assert write["wrote"].startswith("Successfully wrote")
 
 
-def test_what_cannot_be_started_says_why(result: dict[str, Any]) -> None:
-    """And nothing that a launch alone could do about it."""
+def test_what_cannot_be_started_says_why_and_a_program_waits_for_the_consoles_word(
+    result: dict[str, Any],
+) -> None:
+    """Nor does a folder that an agent exchanges meanwhile. A console that is killed while it makes a box leaves no
+    program that outlives it; where closing a box that has ended raised, the calls for it would wait for ever.
+    """
     why = result["why not"]
     assert why.pop("") == ""
     for reason, sentence in why.items():
         assert reason in sentence
         assert "launch" not in sentence
+    assert result["exchanged"].startswith(f"{result['listed']} became another while")
+    assert result["unsaid"] is False
+    assert result["ended"] == "closed"
 
 
 def test_roots_console_starts_no_server(tmp_path: Path) -> None:
@@ -158,16 +159,6 @@ def test_a_network_that_was_never_started_has_no_descriptor() -> None:
     network = HostNetwork(HostList(("api.example:443",)), lambda _: True)
     assert [*Path("/proc/self/fd").iterdir()] == before
     network.stop()
-
-
-def test_a_program_waits_for_the_consoles_word(result: dict[str, Any]) -> None:
-    """A console that is killed while it makes a box leaves no program that outlives it."""
-    assert result["unsaid"] is False
-
-
-def test_a_box_that_ended_before_its_program_began_is_closed(result: dict[str, Any]) -> None:
-    """Where that raised, the calls for it would wait for ever."""
-    assert result["ended"] == "closed"
 
 
 @pytest.mark.real

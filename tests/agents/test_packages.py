@@ -16,7 +16,6 @@ import sys
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -217,26 +216,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _met(which: str) -> Iterator[dict[str, Any]]:
+def met_in(which: str) -> dict[str, Any]:
     with ordinary_folder() as folder:
         certificate(folder, "registry.example", "evil.example")
-        yield json.loads(
-            run_as_ordinary(Path(__file__), folder, which, timeout=600, HOME=str(folder)).stdout
-        )
+        done = run_as_ordinary(Path(__file__), folder, which, timeout=600, HOME=str(folder))
+        return json.loads(done.stdout)
 
 
-@pytest.fixture(scope="module")
-def own() -> Iterator[dict[str, Any]]:
-    yield from _met("own")
-
-
-@pytest.fixture(scope="module")
-def public() -> Iterator[dict[str, Any]]:
-    yield from _met("public")
-
-
-def test_a_package_is_installed_without_its_scripts(own: dict[str, Any]) -> None:
-    """Its interpreter runs its entry file, and what is installed twice has one hash."""
+def test_a_package_is_installed_without_its_scripts_from_the_registry_alone() -> None:
+    """What is installed twice has one hash; of PyPI wheels alone. The installer reaches no other host, and where a
+    registry has a login or no TLS no other is asked: that could have another package of the name.
+    """
+    own = met_in("own")
     first, again = own["npx -y -p scripted serve x"], own["npx -p scripted@1 serve"]
     assert first["package"] == "npm:scripted@1.2.3"
     entry = "{tree}/node_modules/scripted/index.js"
@@ -248,23 +239,13 @@ def test_a_package_is_installed_without_its_scripts(own: dict[str, Any]) -> None
     assert "ran" not in first["files"]
     assert "has no program other. Its programs: serve." in own["npx -p scripted other"]
     assert own["left"] == []
-
-
-def test_a_wheel_is_installed_and_nothing_is_built(own: dict[str, Any]) -> None:
     first = own["uvx --from wheeled serve"]
     assert first["package"] == "pypi:wheeled@1.0"
     assert first["said"] == "['serve']\n"
     assert own["uvx source"].startswith("Unavailable: source (wheels alone) could not be installed")
     assert "registry.example/files/source-1.0.tar.gz" not in own["seen"]
-
-
-def test_an_installer_reaches_the_registry_and_no_other_host(own: dict[str, Any]) -> None:
     assert own["npx elsewhere"].endswith("evil.example:443 is no registry of your settings")
     assert not any(each.startswith("evil.example") for each in own["seen"])
-
-
-def test_a_registry_with_a_login_or_without_tls_is_refused(own: dict[str, Any]) -> None:
-    """Neither is another asked in its place: that could have another package of the name."""
     assert "asks for a login for private@latest" in own["npx private"]
     for line in ("npx scripted", "npx @acme/scripted", "uvx wheeled"):
         assert own[line].startswith("Forbidden: Your settings name registry.example with a login")
@@ -273,8 +254,9 @@ def test_a_registry_with_a_login_or_without_tls_is_refused(own: dict[str, Any]) 
 
 
 @pytest.mark.skipif(not ALL, reason="only with AILERON_TEST_ALL: it fetches from npm and PyPI")
-def test_published_servers_start_from_what_was_installed(public: dict[str, Any]) -> None:
+def test_published_servers_start_from_what_was_installed() -> None:
     """The same version has the same hash, and one changed byte is never started."""
+    public = met_in("public")
     for line, package, server in (
         ("npx -y @modelcontextprotocol/server-memory", "npm:@modelcontextprotocol/server-memory@", "memory-server"),
         ("uvx mcp-server-time", "pypi:mcp-server-time@", "mcp-time"),

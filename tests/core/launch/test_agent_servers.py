@@ -11,9 +11,9 @@ from aileron_core.launch.agent_servers import AgentServer, agent_servers
 ENV = {"HOME": "/home/ana", "GH_TOKEN": "canary-1", "REGION": "eu"}
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, value: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
 
 
 def read(tmp_path: Path, source: str) -> dict[str, AgentServer]:
@@ -23,18 +23,15 @@ def read(tmp_path: Path, source: str) -> dict[str, AgentServer]:
 
 def test_claudes_are_those_of_the_person_and_of_this_project(tmp_path: Path) -> None:
     stdio = {"type": "stdio", "command": "npx", "args": ["-y", "pkg", "${REGION:-us}"]}
+    here = {"here": {**stdio, "env": {"A": "$HOME", "API_KEY": "${GH_TOKEN}"}}}
+    projects = {str(tmp_path / "project"): here, "/elsewhere": {"there": stdio}}
     settings = {
         "mcpServers": {"fs": stdio, "aileron": stdio},
-        "projects": {
-            str(tmp_path / "project"): {
-                "mcpServers": {"here": {**stdio, "env": {"A": "$HOME", "API_KEY": "${GH_TOKEN}"}}}
-            },
-            "/elsewhere": {"mcpServers": {"there": stdio}},
-        },
+        "projects": {path: {"mcpServers": each} for path, each in projects.items()},
     }
-    write(tmp_path / "home/.claude.json", json.dumps(settings))
+    write(tmp_path / "home/.claude.json", settings)
     shared = {"run": {"type": "http", "url": "https://mcp.example/x", "headersHelper": "/bin/x"}}
-    write(tmp_path / "project/.mcp.json", json.dumps({"mcpServers": shared}))
+    write(tmp_path / "project/.mcp.json", {"mcpServers": shared})
     found = read(tmp_path, "claude")
     assert [*found] == ["fs", "here", "run"]
     assert found["fs"].command == ("npx", "-y", "pkg", "eu")
@@ -77,18 +74,16 @@ def test_opencodes_are_one_list_in_json_with_comments(tmp_path: Path) -> None:
 
 
 def test_geminis_are_in_its_settings_and_its_extensions(tmp_path: Path) -> None:
+    args = ["--api-key", "$GH_TOKEN", "--keep=x", "--token=canary-3"]
     entries = {
-        "one": {
-            "command": "one",
-            "args": ["--api-key", "$GH_TOKEN", "--keep=x", "--token=canary-3"],
-        },
+        "one": {"command": "one", "args": args},
         "sse": {"url": "https://mcp.example/sse"},
         "http": {"httpUrl": "https://mcp.example/mcp"},
         "cwd": {"command": "x", "cwd": "/srv"},
     }
-    write(tmp_path / "home/.gemini/settings.json", json.dumps({"mcpServers": entries}))
+    write(tmp_path / "home/.gemini/settings.json", {"mcpServers": entries})
     extension = {"name": "e", "mcpServers": {"two": {"command": "${extensionPath}/run"}}}
-    write(tmp_path / "home/.gemini/extensions/e/gemini-extension.json", json.dumps(extension))
+    write(tmp_path / "home/.gemini/extensions/e/gemini-extension.json", extension)
     write(tmp_path / "home/.gemini/gemini-credentials.json", "no JSON")
     found = read(tmp_path, "gemini")
     assert found["one"].command == (
@@ -116,7 +111,7 @@ def test_gooses_keyring_and_vs_codes_inputs_keep_their_values(tmp_path: Path) ->
         "gh": {"command": "gh", "args": ["${workspaceFolder}"], "env": {"T": "${input:t}"}},
         "asks": {"command": "gh", "args": ["${input:t}"]},
     }
-    write(tmp_path / "project/.vscode/mcp.json", json.dumps({"servers": servers}))
+    write(tmp_path / "project/.vscode/mcp.json", {"servers": servers})
     found = read(tmp_path, "vscode")
     assert found["gh"].command == ("gh", str(tmp_path / "project"))
     assert found["gh"].secrets == {"T": None}
@@ -129,15 +124,11 @@ def test_an_entry_that_starts_nothing_or_is_off_is_refused_alone(tmp_path: Path)
         "off": {"command": "x", "disabled": True}, "disabled": {"url": "https://x", "enabled": False},
         "good": {"command": "x"},
     }  # fmt: skip
-    write(tmp_path / "mcp.json", json.dumps({"mcpServers": entries}))
-    found = read(tmp_path, str(tmp_path / "mcp.json"))
-    assert {name: each.refusal for name, each in found.items()} == {
-        "null": "it has neither a command nor a URL",
-        "empty": "it has neither a command nor a URL",
-        "off": "it is switched off there",
-        "disabled": "it is switched off there",
-        "good": "",
-    }
+    write(tmp_path / "mcp.json", {"mcpServers": entries})
+    refusals = {each.name: each.refusal for each in read(tmp_path, f"{tmp_path}/mcp.json").values()}
+    assert refusals["null"] == refusals["empty"] == "it has neither a command nor a URL"
+    assert refusals["off"] == refusals["disabled"] == "it is switched off there"
+    assert refusals["good"] == ""
 
 
 def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> None:
@@ -146,26 +137,14 @@ def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> Non
     assert read(tmp_path, str(file))["time"].command == ("uvx", "mcp-server-time")
     args = ["${GH_TOKEN}", "--region=${REGION}"]
     entry = {"command": "uvx", "args": args, "env": {"GH": "${GH_TOKEN}"}}
-    write(file, json.dumps({"mcpServers": {"gh": entry}}))
+    write(file, {"mcpServers": {"gh": entry}})
     found = read(tmp_path, str(file))["gh"]
     assert (found.command, found.env) == (("uvx", "${secret.GH_TOKEN}", "--region=eu"), {})
     assert {*found.secrets} == {"GH_TOKEN", "GH"}
-    args = [
-        "API_KEY=1",
-        "x",
-        "--api-key",
-        "Mg==",
-        "-H",
-        "A:3",
-        "-H",
-        "A:4",
-        "--key",
-        "${GH_TOKEN}",
-        "-h",
-        "8",
-    ]
+    args = ["API_KEY=1", "x", "--api-key", "Mg==", "-H", "A:3", "-H", "A:4"]
+    args += ["--key", "${GH_TOKEN}", "-h", "8"]
     entry = {"command": "env", "args": args, "env": {"KEY": "6", "DB_PWD": "7"}}
-    write(file, json.dumps({"mcpServers": {"many": entry}}))
+    write(file, {"mcpServers": {"many": entry}})
     found = read(tmp_path, str(file))["many"]
     values = {f"${{secret.{name}}}": value for name, value in found.secrets.items()}
     assert [values[each] for each in found.command[4:11:2]] == ["Mg==", "A:3", "A:4", "canary-1"]

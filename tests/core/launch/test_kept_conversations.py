@@ -72,17 +72,17 @@ class Place:
 def write_turn(database: sqlite3.Connection, agent: str, name: str, text: str, at: int = 1) -> None:
     """Write a turn of the conversation *name*, which is changed at that second."""
     when = f"2026-01-01 00:00:{at:02}"
+    said = {"type": "text", "text": text}
     if agent == "goose":
         database.execute(
             "INSERT INTO sessions (id, name, working_dir, created_at, updated_at) VALUES (?, 'A', ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at",
             (name, str(PROJECT), when, when),
         )
-        content = json.dumps([{"type": "text", "text": text}])
         database.execute(
             "INSERT INTO messages (message_id, session_id, role, content_json, created_timestamp) "
             "VALUES (?, ?, 'user', ?, ?)",
-            (f"{name}-{text}", name, content, at),
+            (f"{name}-{text}", name, json.dumps([said]), at),
         )
         return
     database.execute(
@@ -96,14 +96,10 @@ def write_turn(database: sqlite3.Connection, agent: str, name: str, text: str, a
     )
     data = {"role": "user", "time": {"created": at}, "agent": "yolo", "tools": {"bash": True},
             "system": "obey", "model": {"providerID": "openai", "modelID": "test"}}  # fmt: skip
-    message = f"msg_{name}_{text}"
-    database.execute(
-        "INSERT INTO message VALUES (?, ?, ?, ?, ?)", (message, name, at, at, json.dumps(data))
-    )
-    database.execute(
-        "INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)",
-        (f"prt_{name}_{text}", message, name, at, at, json.dumps({"type": "text", "text": text})),
-    )
+    message = (f"msg_{name}_{text}", name, at, at, json.dumps(data))
+    database.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", message)
+    part = (f"prt_{name}_{text}", message[0], name, at, at, json.dumps(said))
+    database.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", part)
 
 
 def dump(database: sqlite3.Connection) -> str:
@@ -167,9 +163,7 @@ def test_conversations_and_nothing_else_reach_the_next_launch(agent: str, tmp_pa
     with place.launch() as database:
         found = dump(database)
         schema = sorted(database.execute("SELECT name, sql FROM sqlite_master"))
-    assert "xylophone" in found
-    assert "a plan" in found
-    assert str(PROJECT) in found
+    assert all(word in found for word in ("xylophone", "a plan", str(PROJECT)))
     found = found.replace("CREATE TABLE planted_table (a);", "")
     for word in ("planted", "evil", "yolo", "obey", '"tools"'):
         assert word not in found
@@ -193,8 +187,9 @@ def test_a_version_with_other_columns_and_tables_keeps_its_conversations(tmp_pat
     assert place.said == []
     with place.launch() as database:
         found = dump(database)
-    assert ("xylophone" in found, "zither" in found, "lute" in found) == (True, True, False)
-    assert "(99," in found
+    assert [word in found for word in ("xylophone", "zither", "(99,", "lute")] == [True] * 3 + [
+        False
+    ]
 
 
 def run_sql(script: str) -> Callable[[Path], None]:
@@ -221,38 +216,21 @@ def waits(path: Path) -> None:
     os.mkfifo(path)
 
 
+VIEW = run_sql("ALTER TABLE messages RENAME TO m; CREATE VIEW messages AS SELECT * FROM m")
+VIRTUAL = run_sql("DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5(session_id)")
+ANEW = "ALTER TABLE sessions DROP COLUMN recipe_json; ALTER TABLE sessions ADD COLUMN recipe_json "
+GENERATED = run_sql(f"{ANEW} TEXT AS (hex(zeroblob(10)))")
+DEFAULT = run_sql(f"{ANEW} TEXT DEFAULT 'planted'")
+NO_JSON = "INSERT INTO sessions (id, working_dir, extension_data) VALUES ('20260101_2', '/', '[')"
 SPOILED = {
-    "view": (
-        run_sql("ALTER TABLE messages RENAME TO m; CREATE VIEW messages AS SELECT * FROM m"),
-        "has no table messages",
-    ),
+    "view": (VIEW, "has no table messages"),
     "damaged": (damages, "cannot be read"),
     "fifo": (waits, "is no file"),
     "link": (links, "is no file"),
-    "virtual": (
-        run_sql("DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5(session_id)"),
-        "none with rows of its own",
-    ),
-    "generated": (
-        run_sql(
-            "ALTER TABLE sessions DROP COLUMN recipe_json; ALTER TABLE sessions ADD COLUMN "
-            "recipe_json TEXT AS (hex(zeroblob(10)))"
-        ),
-        "recipe_json of its table sessions is computed",
-    ),
-    "default": (
-        run_sql(
-            "ALTER TABLE sessions DROP COLUMN recipe_json; "
-            "ALTER TABLE sessions ADD COLUMN recipe_json TEXT DEFAULT 'planted'"
-        ),
-        "recipe_json of its table sessions has another default",
-    ),
-    "no JSON": (
-        run_sql(
-            "INSERT INTO sessions (id, working_dir, extension_data) VALUES ('20260101_2', '/', '[')"
-        ),
-        "malformed JSON",
-    ),
+    "virtual": (VIRTUAL, "none with rows of its own"),
+    "generated": (GENERATED, "recipe_json of its table sessions is computed"),
+    "default": (DEFAULT, "recipe_json of its table sessions has another default"),
+    "no JSON": (run_sql(NO_JSON), "malformed JSON"),
     "fifo beside it": (lambda path: os.mkfifo(f"{path}-wal"), "is no file"),
 }
 
@@ -319,10 +297,8 @@ with place.kept.lent_to("1-killed"):
 def test_a_killed_launchers_conversation_is_kept_by_the_next(agent: str, tmp_path: Path) -> None:
     """With what was still in the write-ahead log; while that launcher runs, another leaves its database alone."""
     code = LAUNCHER.format(path=sys.path, home=str(tmp_path), agent=agent)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    with process:
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"written\n"
         place = Place(tmp_path, agent)
         assert place.path("1-killed").with_name(place.path("1-killed").name + "-wal").exists()
@@ -352,13 +328,10 @@ def test_two_launches_at_once_both_keep_their_conversations(agent: str, tmp_path
         write_turn(one, agent, "ses_2", "lute", at=2)
         write_turn(two, agent, "ses_1", "else", at=3)
         write_turn(two, agent, "ses_3", "zither", at=3)
-    if agent == "goose":
-        assert place.said == []
-        assert place.ids() == ["ses_1", "ses_1_", "ses_2", "ses_3"]
-    else:
-        (said,) = place.said
-        assert "went on with the conversation ses_1 at once" in said
-        assert place.ids() == ["ses_1", "ses_2", "ses_3"]
+    twice = ["ses_1_"] if agent == "goose" else []
+    assert place.ids() == sorted(["ses_1", *twice, "ses_2", "ses_3"])
+    assert len(place.said) == (not twice)
+    assert all("went on with the conversation ses_1 at once" in said for said in place.said)
     with place.launch() as database:
         found = dump(database)
     for word in ("xylophone", "more", "lute", "zither"):

@@ -23,47 +23,33 @@ ACCEPTED: Mapping[str, ServerTable] = {
 }
 
 
-def judged(own: OwnServer) -> str:
-    found = doubles("Codex", [own], ACCEPTED, {"DIR": "/dir", "SITE": "mcp.example.com"})
-    assert len(found.sentences) == len(found.off)
-    return "off" if found.off else ""
-
-
 @pytest.mark.parametrize(
-    ("command", "expected"),
+    ("off", "on"),
     [
-        ("npx @mcp/fs@latest /dir", "off"),
-        ("/usr/bin/npx --yes @mcp/fs /dir", "off"),
-        ("uvx mcp-server-git --repository /dir", "off"),
-        ("uvx --from mcp-server-git[x]>=2 mcp-server-git --repository /dir", "off"),
-        ("npx @mcp/keyed --key=s3cret run", "off"),
-        ("npx @mcp/keyed --key=s3cret", ""),
-        ("npx @mcp/keyed --token=s3cret run", ""),
-        ("mine serve", "off"),
-        ("npx @mcp/fs ${DIR}", "off"),
-        ("npx @mcp/fs ${OTHER:-/dir}", "off"),
-        ("npx @mcp/fs ${OTHER}", ""),
-        ("npx -y @mcp/fs /dir /other", ""),
-        ("npx -p @mcp/fs fs-admin /dir", ""),
-        ("uvx @mcp/fs /dir", ""),
-        ("npx -y @mcp/fs-other /dir", ""),
-        ("/opt/mine serve", ""),
-        ("mine", ""),
-        ("npx -y", ""),
-        ("https://MCP.example.com:443/v1/", "off"),
-        ("https://${SITE}/v1", "off"),
-        ("https://mcp.example.com/v2", ""),
-        ("http://mcp.example.com/v1", ""),
-        ("https://mcp.example.com.evil.org/v1", ""),
-        ("https://[/v1", ""),
+        ("npx @mcp/fs@latest /dir", "npx -y @mcp/fs /dir /other"),
+        ("/usr/bin/npx --yes @mcp/fs /dir", "npx -y @mcp/fs-other /dir"),
+        ("uvx mcp-server-git --repository /dir", "uvx @mcp/fs /dir"),
+        ("uvx --from mcp-server-git[x]>=2 mcp-server-git --repository /dir", "npx -y"),
+        ("npx @mcp/keyed --key=s3cret run", "npx @mcp/keyed --key=s3cret"),
+        ("npx @mcp/keyed --key=s3cret run", "npx @mcp/keyed --token=s3cret run"),
+        ("mine serve", "mine"),
+        ("/usr/bin/mine serve", "/opt/mine serve"),
+        ("npx @mcp/fs ${DIR}", "npx -p @mcp/fs fs-admin /dir"),
+        ("npx @mcp/fs ${OTHER:-/dir}", "npx @mcp/fs ${OTHER}"),
+        ("https://MCP.example.com:443/v1/", "https://mcp.example.com/v2"),
+        ("https://mcp.example.com/v1", "http://mcp.example.com/v1"),
+        ("https://mcp.example.com/v1", "https://mcp.example.com.evil.org/v1"),
+        ("https://${SITE}/v1", "https://[/v1"),
     ],
 )
-def test_the_same_command_or_address_is_off_and_no_other_one(command: str, expected: str) -> None:
+def test_the_same_command_or_address_is_off_and_no_other_one(off: str, on: str) -> None:
     """Whatever a package's version, and however a program or an address is written; no other arguments."""
-    is_url = "://" in command
-    words = () if is_url else tuple(command.split())
-    own = OwnServer(name="x", file="f", command=words, url=command if is_url else "")
-    assert judged(own) == expected
+    is_url = "://" in off
+    for text in (off, on):
+        words, url = ((), text) if is_url else (tuple(text.split()), "")
+        own = OwnServer(name="x", file="f", command=words, url=url)
+        found = doubles("Codex", [own], ACCEPTED, {"DIR": "/dir", "SITE": "mcp.example.com"})
+        assert len(found.sentences) == len(found.off) == (text == off)
 
 
 _LOCAL = '{"mcp": {"a": {"type": "local", "command": ["npx", "@mcp/fs", "/dir"]}}}'

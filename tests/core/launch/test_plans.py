@@ -11,25 +11,21 @@ from tests.core.launch.plans import plan_of
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_standing_options_come_before_what_is_typed(agent: str) -> None:
+def test_standing_options_come_before_what_is_typed_and_controls_are_said(agent: str) -> None:
     """Settings first, so that the later of two wins; both behind the agent's own command."""
     typed = ("run", "-t", "hello") if agent == "goose" else ("hello",)
     argv = plan_of(agent, args=typed, settings_args=("--standing",)).argv
     assert argv.index("--standing") < argv.index("hello")
     if agent == "goose":
         assert argv.index("run") < argv.index("--with-extension") < argv.index("--standing")
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_every_agent_says_what_is_controlled_and_what_is_not(agent: str) -> None:
-    """Sentences that pages and `doctor` are made of."""
+    # Sentences that pages and `doctor` are made of.
     found = AGENTS[agent]
     assert found.tested_versions
     assert all(each.endswith(".") for each in (*found.controls, *found.not_controlled))
     assert found.not_controlled
 
 
-def test_ones_own_opencode_settings_stay_under_ours() -> None:
+def test_ones_own_opencode_settings_and_plugins_stay_under_ours() -> None:
     """The variable may be the person's already; theirs is kept, ours lies over it."""
     theirs = {"theme": "x", "mcp": {"mine": {"type": "local"}, "aileron": {"enabled": False}}}
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs)}
@@ -38,6 +34,10 @@ def test_ones_own_opencode_settings_stay_under_ours() -> None:
     assert merged["mcp"]["mine"] == {"type": "local"}
     assert merged["mcp"]["aileron"]["enabled"] is True
     assert merged["permission"] == {"aileron_*": "allow"}
+    env = {"OPENCODE_CONFIG_CONTENT": '{"plugin": ["mine"]}'}
+    found = plan_of("opencode", env=env, builtins="instead")
+    plugins = json.loads(found.env["OPENCODE_CONFIG_CONTENT"])["plugin"]
+    assert plugins == ["mine", "file:///p/aileron-opencode.mjs"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000])
@@ -139,16 +139,6 @@ def test_ones_own_gemini_policies_stay_beside_ours(
     ]
 
 
-def test_ones_own_opencode_plugins_stay_beside_ours() -> None:
-    """The list in the person's variable is not replaced."""
-    env = {"OPENCODE_CONFIG_CONTENT": '{"plugin": ["mine"]}'}
-    found = plan_of("opencode", env=env, builtins="instead")
-    assert json.loads(found.env["OPENCODE_CONFIG_CONTENT"])["plugin"] == [
-        "mine",
-        "file:///p/aileron-opencode.mjs",
-    ]
-
-
 def test_ones_own_goose_extensions_stay_less_what_acts() -> None:
     """All of the person's settings count, the system's under them; their values are not for a dry run."""
     settings = {
@@ -161,11 +151,8 @@ def test_ones_own_goose_extensions_stay_less_what_acts() -> None:
     }
     found = plan_of("goose", args=("session",), settings=settings, builtins="instead")
     extensions = json.loads(found.env["EXTENSIONS"])
-    assert {name: each["enabled"] for name, each in extensions.items()} == {
-        "mine": True,
-        "todo": True,
-        "theirs": False,
-    }
+    enabled = {name: each["enabled"] for name, each in extensions.items()}
+    assert enabled == {"mine": True, "todo": True, "theirs": False}
     assert found.private == {"EXTENSIONS"}
     # `goose configure` would keep the list in the person's configuration.
     assert "EXTENSIONS" not in plan_of("goose", args=("configure",), builtins="instead").env

@@ -33,6 +33,7 @@ from aileron_tui.cli.output import EXIT, CommandContext
 from tests.core.launch.plans import context
 
 CODEX = AGENTS["codex"]
+OPS, OP = "plugin_tools = [{plugin", "mcp_proxy.plugin_tools[0]"
 
 
 def with_settings(project: Path, text: str) -> Path:
@@ -40,47 +41,32 @@ def with_settings(project: Path, text: str) -> Path:
     return project
 
 
-def test_a_project_without_settings_asks_for_nothing(project: Path) -> None:
-    """Nobody is asked where nothing would be set: no file, or one that speaks of another agent."""
-    assert read_project_settings(project, CODEX) is None
-    assert (
-        read_project_settings(with_settings(project, '[launch.pi]\nargs = ["--verbose"]\n'), CODEX)
-        is None
-    )
-
-
-def test_a_project_may_hide_and_name_no_other_path(project: Path) -> None:
+def test_a_project_asks_for_nothing_without_settings_or_to_hide_and_names_no_other_path(
+    project: Path,
+) -> None:
     """Hiding gives an agent nothing, so nobody is asked; reading and writing are the person's to allow."""
+    assert read_project_settings(project, CODEX) is None
+    with_settings(project, '[launch.pi]\nargs = ["--verbose"]\n')
+    assert read_project_settings(project, CODEX) is None
     with_settings(project, '[launch]\nhide = [".env", "a/b"]\n')
     assert hidden_by_project(project) == (".env", "a/b")
     assert read_project_settings(project, CODEX) is None
-    for text in (
-        'read = ["~/.ssh"]',
-        'write = ["/"]',
-        'hide = ["../x"]',
-        'hide = ["/etc"]',
-        "hide = 1",
-    ):
+    refused = 'read = ["~/.ssh"]', 'write = ["/"]', 'hide = ["../x"]', 'hide = ["/etc"]', "hide = 1"
+    for text in refused:
         with pytest.raises(FileProblems, match=f"aileron.toml: launch.{text.split()[0]}: "):
             hidden_by_project(with_settings(project, f"[launch]\n{text}\n"))
 
 
-@pytest.mark.parametrize(
-    ("text", "builtins"),
-    [
+def test_builtin_tools_and_ops_of_a_connector_may_be_asked_for_and_are_named(project: Path) -> None:
+    """As a person is shown it, for every agent alike."""
+    for text, builtins in (
         ("enable = true", "beside"),
         ("intercept_builtins = true", "instead"),
         ("enable = false\nintercept_builtins = true", None),
-    ],
-)
-def test_builtin_tools_may_be_asked_for(project: Path, text: str, builtins: str | None) -> None:
-    """As a person is shown it, for every agent alike."""
-    asked = read_project_settings(with_settings(project, f"[mcp_proxy]\n{text}\n"), CODEX)
-    assert (asked.proxy.builtins if asked else None) == builtins
-    assert not asked or "built-in tools" in asked.lines()[0]
-
-
-def test_ops_of_a_connector_may_be_asked_for_and_are_named(project: Path) -> None:
+    ):
+        asked = read_project_settings(with_settings(project, f"[mcp_proxy]\n{text}\n"), CODEX)
+        assert (asked.proxy.builtins if asked else None) == builtins
+        assert not asked or "built-in tools" in asked.lines()[0]
     text = "[mcp_proxy]\nenable = {}\nplugin_tools = [{{plugin = 'mail', expose = ['a', 'b_c']}}]\n"
     asked = read_project_settings(with_settings(project, text.format("true")), CODEX)
     assert [each.names for each in asked.proxy.plugin_tools] == [("mail.a", "mail.b_c")]
@@ -91,31 +77,20 @@ def test_ops_of_a_connector_may_be_asked_for_and_are_named(project: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "code", "key"),
     [
-        ("enable = true\nmore = []", "USER.MCP_PROXY.UNKNOWN_KEY", "mcp_proxy.more"),
-        (
-            "enable = true\nplugin_tools = [{plugin = 'a', expose = []}]",
-            "USER.MCP_PROXY.EMPTY_PROXY",
-            "mcp_proxy.plugin_tools[0].expose",
-        ),
-        (
-            "enable = true\nplugin_tools = [{plugin = 'a/b', expose = ['c']}]",
-            "validation_error",
-            "mcp_proxy.plugin_tools[0].plugin",
-        ),
-        (
-            "enable = true\nplugin_tools = [{plugin = 'a', expose = ['c.d']}]",
-            "validation_error",
-            "mcp_proxy.plugin_tools[0].expose",
-        ),
-        ("", "USER.MCP_PROXY.EMPTY_PROXY", "mcp_proxy"),
-        ("enable = true\n[launch.pi]\nargs = ['-e=x']", "validation_error", "launch.pi.args"),
+        ("more = []", "USER.MCP_PROXY.UNKNOWN_KEY", "mcp_proxy.more"),
+        (f"{OPS} = 'a', expose = []}}]", "USER.MCP_PROXY.EMPTY_PROXY", f"{OP}.expose"),
+        (f"{OPS} = 'a/b', expose = ['c']}}]", "validation_error", f"{OP}.plugin"),
+        (f"{OPS} = 'a', expose = ['c.d']}}]", "validation_error", f"{OP}.expose"),
+        (None, "USER.MCP_PROXY.EMPTY_PROXY", "mcp_proxy"),
+        ("[launch.pi]\nargs = ['-e=x']", "validation_error", "launch.pi.args"),
     ],
 )
 def test_what_a_launch_would_refuse_is_found_without_one(
-    project: Path, capsys: pytest.CaptureFixture[str], text: str, code: str, key: str
+    project: Path, capsys: pytest.CaptureFixture[str], text: str | None, code: str, key: str
 ) -> None:
     """By `aileron validate`; of any agent's section, since nobody says which will be launched."""
-    path = with_settings(project, f"[mcp_proxy]\n{text}\n") / "aileron.toml"
+    asks = "" if text is None else f"enable = true\n{text}"
+    path = with_settings(project, f"[mcp_proxy]\n{asks}\n") / "aileron.toml"
     for as_json in (True, False):
         context = CommandContext(home=project / "home", json=as_json, color=False)
         assert validate_project(context, path) == EXIT.FAILED
@@ -133,26 +108,25 @@ def test_what_a_launch_takes_is_valid(project: Path, capsys: pytest.CaptureFixtu
     context = CommandContext(home=project / "home", json=False, color=False)
     assert validate_project(context, path) == EXIT.DONE
     warning, counts = capsys.readouterr().out.splitlines()
-    assert warning.startswith(
-        "! aileron.toml: mcp_proxy.intercept_builtins: Codex keeps apply_patch"
-    )
+    assert warning.startswith("! aileron.toml: mcp_proxy.intercept_builtins: Codex keeps apply_pat")
     assert warning.endswith("(USER.MCP_PROXY.UNSUPPORTED_PROVIDER)")
     assert counts == "1 file checked: 0 errors, 1 warning."
     with pytest.raises(NotFound):
         validate_project(context, project / "none.toml")
 
 
-def test_looks_language_and_model_may_be_set(project: Path) -> None:
-    with_settings(
-        project,
-        '[launch.codex]\nargs = ["--model=gpt-5"]\nenv = { NO_COLOR = "1", LC_ALL = "C" }\n',
-    )
+def test_looks_language_and_model_may_be_set_and_hostile_text_is_shown_as_marks(
+    project: Path,
+) -> None:
+    """What a person is asked about cannot draw on their terminal."""
+    text = '[launch.codex]\nargs = ["--model=gpt-5"]\nenv = { NO_COLOR = "1", LC_ALL = "C" }\n'
+    asked = read_project_settings(with_settings(project, text), CODEX)
+    shown = ("argument  --model=gpt-5", "variable  NO_COLOR=1", "variable  LC_ALL=C")
+    assert asked.lines() == shown
+    with_settings(project, '[launch.codex]\nargs = ["--model=\\u001b[2J\\u202egpt"]\n')
     asked = read_project_settings(project, CODEX)
-    assert asked.lines() == (
-        "argument  --model=gpt-5",
-        "variable  NO_COLOR=1",
-        "variable  LC_ALL=C",
-    )
+    assert "\x1b" not in "".join(asked.lines())
+    assert "\u202e" not in "".join(asked.lines())
 
 
 @pytest.mark.parametrize(
@@ -169,12 +143,12 @@ def test_no_variable_that_runs_code_or_overrides_the_launch(project: Path, name:
         read_project_settings(project, CODEX)
 
 
-@pytest.mark.parametrize("value", ["/etc/passwd", "$(x)", "x" * 129, "\\u202e"])
-def test_a_variable_is_a_plain_word(project: Path, value: str) -> None:
+def test_a_variable_is_a_plain_word(project: Path) -> None:
     """TZ, for one, may name a file."""
-    with_settings(project, f'[launch.codex]\nenv = {{ TZ = "{value}" }}\n')
-    with pytest.raises(FileProblems, match="plain word"):
-        read_project_settings(project, CODEX)
+    for value in ("/etc/passwd", "$(x)", "x" * 129, "\\u202e"):
+        with_settings(project, f'[launch.codex]\nenv = {{ TZ = "{value}" }}\n')
+        with pytest.raises(FileProblems, match="plain word"):
+            read_project_settings(project, CODEX)
 
 
 BYPASSES = {
@@ -197,14 +171,10 @@ BYPASSES = {
 )
 def test_no_argument_that_takes_sandbox_or_launch_settings_away(agent: str, word: str) -> None:
     """No args on the module's deny list, in any spelling that the agent would take."""
-    assert [*denied_arguments(["--verbose", word, word], AGENTS[agent].denied_args)] == [word, word]
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_every_agent_denies_something_and_takes_a_model(agent: str) -> None:
-    """A module without a deny list would let everything through."""
-    assert len(AGENTS[agent].denied_args) > 5
-    assert not [*denied_arguments(["--model=x", "--verbose"], AGENTS[agent].denied_args)]
+    denied = AGENTS[agent].denied_args
+    assert [*denied_arguments(["--verbose", "--model=x", word, word], denied)] == [word, word]
+    assert len(denied) > 5
+    assert {*BYPASSES} == {*AGENTS}
 
 
 @given(st.lists(st.text(max_size=12), max_size=4))
@@ -217,20 +187,16 @@ def test_what_a_project_may_pass_is_an_option_and_nothing_else(words: list[str])
             assert word.partition("=")[0] not in CODEX.denied_args
 
 
-def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
-    """The digest changes with every byte and with the agent."""
+def test_the_digest_is_of_what_is_said_for_this_agent_and_of_its_own_files(project: Path) -> None:
+    """It changes with every byte and with the agent; one yes covers the agent's own project files that override what
+    Aileron sets, in exactly these bytes.
+    """
     with_settings(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n')
-    first, other = (
-        read_project_settings(project, CODEX),
-        read_project_settings(project, AGENTS["pi"]),
-    )
+    first, other = (read_project_settings(project, AGENTS[each]) for each in ("codex", "pi"))
     with_settings(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n# more\n')
     second = read_project_settings(project, CODEX)
     assert len({first.digest, other.digest, second.digest}) == 3
-
-
-def test_settings_that_override_the_launch_are_part_of_what_is_accepted(project: Path) -> None:
-    """One yes covers the agent's own project files that override what Aileron sets, in exactly these bytes."""
+    (project / "aileron.toml").unlink()
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil"}}}')
     asked = read_project_settings(project, AGENTS["claude"])
     assert asked.lines() == ("setting   .mcp.json defines an MCP server called aileron",)
@@ -273,14 +239,6 @@ def test_no_file_makes_a_launch_crash(text: str) -> None:
         (Path(folder) / "aileron.toml").write_bytes(text.encode())
         with contextlib.suppress(FileProblems, Forbidden):
             assert read_project_settings(Path(folder), CODEX) is None
-
-
-def test_hostile_text_is_shown_as_marks(project: Path) -> None:
-    """What a person is asked about cannot draw on their terminal."""
-    with_settings(project, '[launch.codex]\nargs = ["--model=\\u001b[2J\\u202egpt"]\n')
-    asked = read_project_settings(project, CODEX)
-    assert "\x1b" not in "".join(asked.lines())
-    assert "\u202e" not in "".join(asked.lines())
 
 
 @pytest.mark.parametrize(
@@ -353,15 +311,12 @@ def test_every_agent_has_an_answer_for_any_settings(agent: str, texts: dict[str,
     assert traffic.providers or traffic.bypass_reasons
 
 
-@pytest.mark.parametrize(
-    ("words", "value"),
-    [
-        (["--model", "a"], "a"),
-        (["--model=a", "-m", "b"], "b"),
-        (["--model"], ""),
-        (["--models", "a"], None),
-        (["a", "--model=x=y"], "x=y"),
-    ],
-)
-def test_the_last_of_an_option_counts(words: list[str], value: str | None) -> None:
-    assert option_value(words, "-m", "--model") == value
+def test_the_last_of_an_option_counts() -> None:
+    for words, value in (
+        ("--model a", "a"),
+        ("--model=a -m b", "b"),
+        ("--model", ""),
+        ("--models a", None),
+        ("a --model=x=y", "x=y"),
+    ):
+        assert option_value(words.split(), "-m", "--model") == value

@@ -51,7 +51,10 @@ def test_no_mode_keeps_a_name_in_place(own_folder: Path, spoil: Callable[[Path],
     project, aside = own_folder / "project", own_folder / "aside"
 
     def check() -> None:
-        project.mkdir()
+        project.mkdir(mode=0o555)
+        assert ProtectedPaths.capture(project).restore(aside).notices == ()
+        assert project.stat().st_mode & 0o777 == 0o555  # as the person made it
+        project.chmod(0o755)
         protected = ProtectedPaths.capture(project)
         for name in (".mcp.json", ".envrc", ".Rprofile"):
             (project / name).write_text("evil")
@@ -59,27 +62,10 @@ def test_no_mode_keeps_a_name_in_place(own_folder: Path, spoil: Callable[[Path],
         restored = protected.restore(aside)
         assert restored.remaining == ()
         assert [*project.iterdir()] == []
-        assert {each.name for each in aside.iterdir()} == {
-            ".mcp.json", ".envrc", ".Rprofile", ".vscode",
-        }  # fmt: skip
-        assert len(restored.notices) == 4
-        for name in (".mcp.json", ".envrc", ".Rprofile", ".vscode"):
-            assert any(
-                reported.startswith(f"{name} is new. It was moved to")
-                for reported in restored.notices
-            )
-
-    as_ordinary(check)
-
-
-def test_a_project_without_anything_new_keeps_its_mode(own_folder: Path) -> None:
-    """A folder that the person made read-only stays so."""
-
-    def check() -> None:
-        project = own_folder / "project"
-        project.mkdir(mode=0o555)
-        assert ProtectedPaths.capture(project).restore(own_folder / "aside").notices == ()
-        assert project.stat().st_mode & 0o777 == 0o555
+        names = [".Rprofile", ".envrc", ".mcp.json", ".vscode"]
+        assert sorted(each.name for each in aside.iterdir()) == names
+        moved = [each.partition(" is new. It was moved to")[0] for each in restored.notices]
+        assert sorted(moved) == names
 
     as_ordinary(check)
 
@@ -172,8 +158,10 @@ def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: P
     assert list(finish_sessions(home)) == []
 
 
-def test_a_record_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
-    """Nothing is dropped in silence, and nothing stops."""
+def test_a_record_that_cannot_be_read_is_reported_and_what_is_found_again_once(
+    tmp_path: Path,
+) -> None:
+    """Nothing is dropped in silence. What cannot be moved away the console finds whenever a session ends."""
     watched = tmp_path / "aside" / "watched"
     watched.mkdir(parents=True)
     (watched / "1.json").write_text("[1]")
@@ -181,6 +169,12 @@ def test_a_record_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     reported = list(finish_sessions(tmp_path))
     assert ["cannot be read" in each for each in reported] == [True, True]
     refuse_unfinished(tmp_path, tmp_path)
+    take_notices(tmp_path)
+    for _ in range(3):
+        save_notices(tmp_path, [".envrc is new", "a/.git is new"])
+    save_notices(tmp_path, ["b/.git is new"])
+    assert take_notices(tmp_path) == [".envrc is new", "a/.git is new", "b/.git is new"]
+    assert take_notices(tmp_path) == []
 
 
 def _another_folder_on_the_way(project: Path) -> None:
@@ -237,12 +231,3 @@ def test_what_another_has_just_closed_is_not_closed_twice(
     monkeypatch.setattr("aileron_core.containment.protected_paths.fcntl.flock", another_was_first)
     assert list(finish_sessions(home)) == []
     assert (project / ".envrc").exists()
-
-
-def test_what_is_found_again_at_each_sweep_is_reported_once(tmp_path: Path) -> None:
-    """What cannot be moved away stays, and the console finds it whenever a session ends."""
-    for _ in range(3):
-        save_notices(tmp_path, [".envrc is new", "a/.git is new"])
-    save_notices(tmp_path, ["b/.git is new"])
-    assert take_notices(tmp_path) == [".envrc is new", "a/.git is new", "b/.git is new"]
-    assert take_notices(tmp_path) == []

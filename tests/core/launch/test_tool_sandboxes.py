@@ -68,9 +68,7 @@ def launched(sandbox: str) -> Iterator[Launched]:
     if shutil.which("bwrap", path="/usr/bin:/bin") is None:
         pytest.skip("needs bubblewrap")
     with ordinary_folder() as folder:
-        for name in ("project/.git", "person/.codex", "person/notes", "person/bin", "aileron/run"):
-            (folder / name).mkdir(parents=True)
-        (folder / "project" / ".git").rmdir()
+        (folder / "aileron/run").mkdir(parents=True)
         subprocess.run(["git", "init", "-q", folder / "project"], check=True)
         for name, text in {
             "project/.envrc": "mine",
@@ -94,6 +92,7 @@ def launched(sandbox: str) -> Iterator[Launched]:
         give(folder)
         (folder / "aileron").chmod(0o700)
         env = {**tool_environment(folder), OWNS: str(folder)}
+        started = folder / "project" / "started"
         with tool_console(folder / "aileron") as console:
             process = subprocess.Popen(
                 [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), sandbox],
@@ -104,9 +103,8 @@ def launched(sandbox: str) -> Iterator[Launched]:
                 eventually(lambda: console.attached.is_set() or process.poll() is not None)
                 assert process.poll() is None, process.communicate()[1]
                 attached = time.time()
-                eventually((folder / "project" / "started").exists)
-                eventually((folder / "project" / "started").read_text)
-                assert attached < float((folder / "project" / "started").read_text()) + 0.05
+                eventually(started.exists)
+                assert attached < float(eventually(started.read_text)) + 0.05
                 yield Launched(folder, console, process)
             finally:
                 process.kill()
@@ -163,7 +161,9 @@ def test_both_have_what_the_session_may_use_and_nothing_of_its_agents(
     assert found == output.replace("{name}", sandboxed.folder.name)
 
 
-def test_a_dry_run_lists_what_each_has(sandboxed: Launched) -> None:
+def test_a_dry_run_lists_what_each_has_and_only_commands_have_a_network(
+    sandboxed: Launched,
+) -> None:
     """Links too, which bubblewrap makes in no home that has them."""
     sandboxes = json.loads(dry_run(sandboxed.folder, "--json"))["tool_sandboxes"]
     table = dry_run(sandboxed.folder).partition("both have:")[2].partition("  command ")[0]
@@ -181,9 +181,6 @@ def test_a_dry_run_lists_what_each_has(sandboxed: Launched) -> None:
         if kind == "files":  # the worker of commands lays more over what it has, for rehearsals
             assert planned == {each for each in found if each[0].startswith(f"{sandboxed.folder}/")}
         assert all(path.replace(f"{sandboxed.folder}/person", "~") in table for path, _ in planned)
-
-
-def test_only_commands_have_a_network(sandboxed: Launched) -> None:
     outside = Path("/proc/net/dev").read_text().count(":")
     assert [sandboxed.run(kind, "grep -c : /proc/net/dev") for kind in KINDS] == ["1", str(outside)]
 

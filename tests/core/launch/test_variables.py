@@ -101,9 +101,8 @@ def test_a_variable_that_your_settings_name_for_a_key_is_carried(
     assert found.env == {"MY_KEY": SECRET}
     (tmp_path / file).unlink()
     assert environment_of(agent, tmp_path, {"MY_KEY": SECRET}).env == {}
-    other = {"codex": 'x = ["MY_KEY"]', "goose": '{"name": "MY_KEY"}'}.get(
-        agent, '{"x": "$MY_KEY"}'
-    )
+    others = {"codex": 'x = ["MY_KEY"]', "goose": '{"name": "MY_KEY"}'}
+    other = others.get(agent, '{"x": "$MY_KEY"}')
     found = environment_of(agent, tmp_path, {"MY_KEY": SECRET}, files={file: other})
     assert found.env == {}
     assert found.notices[0].startswith("Not in the sandbox: MY_KEY. ")
@@ -143,22 +142,18 @@ def test_what_an_agent_asks_for_and_has_not_is_named_in_one_sentence(tmp_path: P
     """Variables, paths that lead nowhere, and the logins of what it has chosen; of others nothing."""
     for folder in (".aws", ".azure", ".config/gcloud", "elsewhere"):
         (tmp_path / folder).mkdir(parents=True)
-    env = {
-        "AWS_PROFILE": SECRET,
-        "CLAUDE_CODE_USE_BEDROCK": "1",
-        "CLAUDE_CONFIG_DIR": f"{tmp_path}/elsewhere",
-    }
-    found = environment_of("claude", tmp_path, {**env, "OTHER": SECRET})
+    env = {"AWS_PROFILE": SECRET, "CLAUDE_CODE_USE_BEDROCK": "1", "OTHER": SECRET}
+    env |= {"CLAUDE_CONFIG_DIR": f"{tmp_path}/elsewhere"}
+    found = environment_of("claude", tmp_path, env)
     assert {*found.env} == {"CLAUDE_CODE_USE_BEDROCK"}
     (sentence,) = found.notices
     assert sentence == (
         "Not in the sandbox: AWS_PROFILE, CLAUDE_CONFIG_DIR, ~/.aws. Claude Code may need it for its models. Set a "
         "variable under `env` of `[launch.claude]` in config.toml, and give it a file with --read."
     )
-    off = environment_of(
-        "claude", tmp_path, {"CLAUDE_CODE_USE_BEDROCK": "0", "ANTHROPIC_API_KEY": "/none"}
-    )
-    assert (len(off.env), off.notices) == (2, ())
+    env = {"CLAUDE_CODE_USE_BEDROCK": "0", "ANTHROPIC_API_KEY": "/none"}
+    off = environment_of("claude", tmp_path, env)
+    assert (off.env, off.notices) == (env, ())
     (sentence,) = environment_of("pi", tmp_path, {"SOME_API_KEY": SECRET}).notices
     assert "SOME_API_KEY" in sentence
     files = {".codex/config.toml": 'cli_auth_credentials_store = "keyring"'}
@@ -186,13 +181,11 @@ def test_an_env_file_above_the_project_is_named_and_that_of_the_home_counts(tmp_
     home = {".env": f"GEMINI_MODEL={SECRET}\nDATABASE={SECRET}\n"}
     assert environment_of("gemini", tmp_path, {}, files=home).env == {"GEMINI_MODEL": SECRET}
     file, inner = tmp_path / "above" / ".env", "above/project"
-    found = environment_of(
-        "gemini", tmp_path, {}, files={"above/.env": home[".env"]}, project=inner
-    )
+    files = {"above/.env": home[".env"]}
+    found = environment_of("gemini", tmp_path, {}, files=files, project=inner)
     assert found.env == {}
-    assert found.notices[0].startswith(
-        f"Not in the sandbox: {file}. Outside, Gemini CLI takes GEMINI_MODEL from it."
-    )
+    said = f"Not in the sandbox: {file}. Outside, Gemini CLI takes GEMINI_MODEL from it."
+    assert found.notices[0].startswith(said)
     file.write_text(f"DATABASE={SECRET}\n")
     assert environment_of("gemini", tmp_path, {}, project=inner).notices == ()
     (tmp_path / inner / ".env").write_text("")
