@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from examples.mailbox.server import Mailbox
 from tests.agents.llm import CallTool, Conversation, Say, Script, ScriptedLlm
@@ -22,7 +22,7 @@ from tests.support.core_harness import DRAFT, install_examples
 from tests.support.forked import forked, run_forked
 from tests.support.installing import new_environment
 from tests.support.ordinary import AS_ORDINARY, OWNS
-from tests.support.processes import command_lines, eventually
+from tests.support.processes import command_lines
 from tests.support.server_harness import CLI as AS_TESTS
 from tests.support.server_harness import ROOT, Attended
 
@@ -111,9 +111,6 @@ class Bench:
         for name, text in _SETTINGS[agent].items():
             self.write(name, text)
 
-    def prompt(self, agent: str) -> tuple[str, ...]:
-        return _PROMPTS[agent]
-
     def stand_in(self, program: str, agent: str = "codex") -> dict[str, str]:
         """Put a script in the place of *agent*; return the environment in which it is found first."""
         bin_ = making.program(self.folder / "bin" / agent, program).parent
@@ -135,28 +132,21 @@ class Bench:
         with self.launched(agent, *args, options=options, env=env) as running:
             return running.end(code)
 
-    def aileron(
-        self, *words: str, env: Mapping[str, str] | None = None
-    ) -> "subprocess.CompletedProcess[str]":
+    def aileron(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         command = [*CLI, *words, "--home", str(self.console.home)]
-        return run_forked(command, cwd=self.project, env=self.environment(env or {}))
+        return run_forked(command, cwd=self.project, env=self.environment(env))
 
     def events(self) -> list[str]:
         return [record["event"] for record in self.console.records()]
 
-    def asked(self, seconds: float = 60) -> str:
+    def asked(self) -> str:
         """Return the approval that the agent's call became, once a person could answer it."""
         views = self.console.views
-        there = self.console.until(
+        assert self.console.until(
             lambda: any(view["digest"] and view["preview"] == "ready" for view in views.values()),
-            seconds,
+            60,
         )
-        assert there
         return next(iter(views))
-
-    def wait_for_result(self, text: str, seconds: float = 60) -> None:
-        """Return once the model was told *text* as a call's result."""
-        eventually(lambda: any(text in result for result in self.llm.results), text, seconds)
 
     def all_passed(self) -> None:
         """Fail unless every request to the model came through the console, and holds no byte of ours."""
@@ -180,26 +170,17 @@ class Bench:
         """Tell whether a command line of this machine held the session's gateway token."""
         hashes = gateway_hashes(self.console.home)
         words = {word for line in ended.command_lines for word in re.findall(r"/gw/([\w-]+)", line)}
-        return any(hashlib.sha256(word.encode()).hexdigest() in hashes for word in words)
+        return any(_digest(word.encode()) in hashes for word in words)
 
-    def tokens(self) -> list[str]:
-        """Return the session tokens that are on the disk now."""
-        return [path.read_text() for path in self._launches("*/token")]
-
-    def left_behind(self) -> list[Path]:
-        """Return what launches have not taken away."""
-        return self._launches("*")
-
-    def _launches(self, pattern: str) -> list[Path]:
+    def left_behind(self, pattern: str = "*") -> list[Path]:
+        """Return what launches have not taken away: of tokens "*/token"."""
         return list((self.console.home / "run" / "launched").glob(pattern))
 
     def fingerprint(self) -> dict[str, str]:
+        paths = [path for base in (self.home, self.project) for path in base.rglob("*")]
         return {
-            str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-            if path.is_file()
-            else "folder"
-            for base in (self.home, self.project)
-            for path in sorted(base.rglob("*"))
+            str(path.relative_to(self.folder)): _digest(path.read_bytes()) if path.is_file() else ""
+            for path in paths
         }
 
     @contextlib.contextmanager
@@ -209,7 +190,6 @@ class Bench:
         *args: str,
         options: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
-        typed: IO[bytes] | int = subprocess.DEVNULL,
         watched: bool = False,
     ) -> Iterator["Running"]:
         """Start `aileron launch` and end it, whatever the test does; *watched*: collect all command lines."""
@@ -217,7 +197,7 @@ class Bench:
             [*CLI, "launch", agent, "--home", str(self.console.home), *options, "--", *args],
             cwd=self.project,
             env=self.environment(env or {}),
-            stdin=typed,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -296,7 +276,7 @@ _SETTINGS = {
         )
     },
 }
-_PROMPTS = {
+PROMPTS = {
     "codex": ("exec", "--skip-git-repo-check", "send the draft"),
     "opencode": ("run", "send the draft"),
     "claude": ("-p", "send the draft"),
@@ -316,6 +296,10 @@ def bench_of(script: Script, **settings: Any) -> Iterator[Bench]:
         yield bench
 
 
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
 def silent(_: Conversation) -> Say:
     return Say(text="nothing")
 
@@ -325,7 +309,6 @@ def workbench(
     folder: Path,
     llm: ScriptedLlm,
     *,
-    hold_seconds: float | None = None,
     ca_file: Path | None = None,
     inspect: bool = False,
     install: Callable[[Path], object] = install_examples,
@@ -337,14 +320,12 @@ def workbench(
     callers: list[int | None] = []
     llm.connected = lambda *ports: callers.append(caller(*ports))
     with Mailbox() as mailbox, llm:
-        settings = [f"{name} = {llm.url!r}" for name in ("anthropic", "openai", "gemini")]
-        settings = ["[gateway]", *settings]
+        providers = ("anthropic", "openai", "gemini")
+        settings = ["[gateway]", *(f"{name} = {llm.url!r}" for name in providers)]
         if ca_file is not None:
             settings += [f"ca_file = '{ca_file}'"]
         if inspect:
             settings += ["inspect = true"]
-        if hold_seconds is not None:
-            settings += ["[mcp]", f"hold_seconds = {hold_seconds}"]
         (aileron_home / "config.toml").write_text("\n".join(settings) + "\n")
         with contextlib.closing(
             Attended(aileron_home, mailbox, *QUICKLY, under=AS_ORDINARY, env={OWNS: str(folder)})

@@ -4,26 +4,20 @@ It thinks nothing: a script looks at what the agent told it so far and says what
 was sent is kept, so that a test can tell what a model would have seen.
 """
 
+import contextlib
 import json
 import re
 import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
-from tests.support.scripted_answers import (
-    Said,
-    Turn,
-    anthropic_stream,
-    chat_stream,
-    responses_stream,
-    say_call,
-    sse,
-)
+from tests.support import scripted_answers
+from tests.support.scripted_answers import Said, Turn, say_call, sse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,49 +178,43 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
         seen = self._note(raw)
         path = self.path.partition("?")[0]
-        if path.endswith("/token"):  # a login at Google
-            self._answer(200, b'{"access_token": "of-google", "expires_in": 3600}')
-            return
         if path.endswith("/count_tokens"):
             self._answer(200, b'{"input_tokens": 10}')
             return
         conversation = _conversation(seen)
-        step: Say | CallTool
         # A request without tools asks for a title or the like.
         step = self.llm.script(conversation) if conversation.tools else Say(text="A title")
-        if isinstance(step, CallTool):
-            full = step.name if step.unoffered else conversation.tool(step.name)
-            step = (
-                Say(text=f"there is no tool {step.name}")
-                if full is None
-                else CallTool(name=full, args=step.args)
-            )
-        wires: list[tuple[str, Callable[[Say | CallTool, Any, int], Iterator[bytes]]]] = [
-            (r"/responses$", _responses),
-            (r"/chat/completions$", _completions),
-            (r"/messages$", _messages),
-            (r":streamGenerateContent$", _gemini),
-        ]
-        for pattern, wire in wires:
-            if re.search(pattern, path):
-                self._stream(wire(step, seen.body, len(self.llm.seen)))
-                return
-        if path.endswith(":generateContent"):
-            self._answer(200, json.dumps(_gemini_body(step)).encode())
-        else:
-            self._answer(404, b'{"error": {"message": "not here"}}')
+        if isinstance(step, CallTool) and not step.unoffered:
+            full = conversation.tool(step.name)
+            step = CallTool(name=full, args=step.args) if full else Say(text=f"no tool {step.name}")
+        turn = _as_turn(step, len(self.llm.seen))
+        match re.split("[/:]", path)[-1]:
+            case "responses":
+                self._stream(_responses(step, seen.body, turn))
+            case "completions":
+                self._stream([sse(scripted_answers.chat_stream(turn))])
+            case "messages":
+                self._stream([sse(scripted_answers.anthropic_stream(turn))])
+            case "streamGenerateContent":
+                self._stream([sse([("", _gemini_body(step))])])
+            case "generateContent":
+                self._answer(200, json.dumps(_gemini_body(step)).encode())
+            case _:
+                self._answer(404, b'{"error": {"message": "not here"}}')
 
     def _note(self, raw: bytes) -> ModelRequest:
         headers = {name.lower(): value for name, value in self.headers.items()}
+        body: Any = {}
+        with contextlib.suppress(ValueError):  # a form for a login, say
+            body = json.loads(raw)
+        place = f"{self._scheme}://{headers.get('host')}" if self.path.startswith("/") else ""
         seen = ModelRequest(
             method=self.command,
             path=self.path,
             headers=headers,
-            body=_json(raw),
+            body=body,
             raw=self.raw_requestline + bytes(self.headers) + raw,
-            url=f"{self._scheme}://{headers.get('host')}{self.path}"
-            if self.path.startswith("/")
-            else self.path,  # of a proxy
+            url=place + self.path,
         )
         self.llm.seen.append(seen)
         self.llm.result_received.set()
@@ -240,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _stream(self, events: Iterator[bytes]) -> None:
+    def _stream(self, events: Iterable[bytes]) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -249,14 +237,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
-
-
-def _json(raw: bytes) -> Any:
-    """Return the JSON of a body, an empty table if it is another (a form for a login, say)."""
-    try:
-        return json.loads(raw)
-    except ValueError:
-        return {}
 
 
 # What the agent told, by wire
@@ -271,7 +251,6 @@ def _text_of(content: Any) -> str:
         for key in ("text", "output", "content", "result", "response", "error"):
             if key in content:
                 return _text_of(content[key])
-        return json.dumps(content)
     return json.dumps(content)
 
 
@@ -282,45 +261,35 @@ def offered_tools(seen: ModelRequest) -> frozenset[str]:
 def _conversation(seen: ModelRequest) -> Conversation:
     body = seen.body if isinstance(seen.body, dict) else {}
     path = seen.path.partition("?")[0]
+    given, messages = body.get("tools") or [], body.get("messages", [])
     if path.endswith("/responses"):
         return _from_responses(body)
     if path.endswith("/chat/completions"):
-        tools = [each["function"]["name"] for each in body.get("tools") or []]
-        tool_results = [
-            _text_of(m["content"]) for m in body.get("messages", []) if m.get("role") == "tool"
-        ]
-        return Conversation(tools=tuple(tools), results=tuple(tool_results))
-    if path.endswith("/messages"):
-        tools = [each["name"] for each in body.get("tools") or []]
-        blocks = [
-            block
-            for message in body.get("messages", [])
-            if isinstance(message.get("content"), list)
-            for block in message["content"]
-        ]
-        tool_results = [
-            _text_of(b.get("content")) for b in blocks if b.get("type") == "tool_result"
-        ]
-        return Conversation(tools=tuple(tools), results=tuple(tool_results))
-    given = body.get("tools") or []
-    tools = [
-        function["name"]
-        for each in ([given] if isinstance(given, dict) else given)  # Goose sends one alone
-        for function in each.get("functionDeclarations", [])
-    ]
-    parts = [part for content in body.get("contents", []) for part in content.get("parts", [])]
-    tool_results = [
-        _text_of(part["functionResponse"].get("response"))
-        for part in parts
-        if "functionResponse" in part
-    ]
-    return Conversation(tools=tuple(tools), results=tuple(tool_results))
+        tools = [each["function"]["name"] for each in given]
+        told = [each["content"] for each in messages if each.get("role") == "tool"]
+    elif path.endswith("/messages"):
+        tools = [each["name"] for each in given]
+        lists = [each["content"] for each in messages if isinstance(each.get("content"), list)]
+        blocks = [block for each in lists for block in each]
+        told = [each.get("content") for each in blocks if each.get("type") == "tool_result"]
+    else:
+        given = [given] if isinstance(given, dict) else given  # Goose sends one alone
+        functions = [each.get("functionDeclarations", []) for each in given]
+        tools = [function["name"] for each in functions for function in each]
+        parts = [part for each in body.get("contents", []) for part in each.get("parts", [])]
+        answers = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        told = [each.get("response") for each in answers]
+    return Conversation(tools=tuple(tools), results=tuple(map(_text_of, told)))
+
+
+def _items(body: dict[str, Any]) -> list[dict[str, Any]]:
+    items = body.get("input")
+    return items if isinstance(items, list) else []
 
 
 def _given(body: dict[str, Any]) -> list[dict[str, Any]]:
-    items = body.get("input")
     given = list(body.get("tools") or [])
-    for item in items if isinstance(items, list) else []:
+    for item in _items(body):
         if item.get("type") == "additional_tools":
             given += item.get("tools") or []
     return given
@@ -337,19 +306,14 @@ def _is_custom(body: dict[str, Any], name: str) -> bool:
 
 def _from_responses(body: dict[str, Any]) -> Conversation:
     names: list[str] = []
-    items = body.get("input")
-    items = items if isinstance(items, list) else []
     for each in _given(body):
         if each.get("type") == "namespace":
             names += [f"{each['name']}.{inner['name']}" for inner in each.get("tools", [])]
         elif "name" in each:
             names.append(each["name"])
-    tool_results = [
-        _text_of(item.get("output"))
-        for item in items
-        if item.get("type") in ("function_call_output", "custom_tool_call_output")
-    ]
-    return Conversation(tools=tuple(names), results=tuple(tool_results))
+    kinds = ("function_call_output", "custom_tool_call_output")
+    told = [item.get("output") for item in _items(body) if item.get("type") in kinds]
+    return Conversation(tools=tuple(names), results=tuple(map(_text_of, told)))
 
 
 # What the model says, by wire
@@ -361,7 +325,7 @@ def _as_turn(step: Say | CallTool, turn: int) -> Turn:
     return Turn(turn, (say_call(step.name.rpartition(".")[2], step.args, f"call_{turn}"),))
 
 
-def _responses(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
+def _responses(step: Say | CallTool, body: Any, turn: Turn) -> Iterator[bytes]:
     """The stream of Responses, where a call names its namespace, and a custom tool takes free text."""
     more: dict[str, Any] = {}
     if isinstance(step, CallTool):
@@ -369,7 +333,7 @@ def _responses(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
             more["namespace"] = namespace
         if _is_custom(body, step.name):
             more |= {"type": "custom_tool_call", "input": step.args["input"]}
-    for name, event in responses_stream(_as_turn(step, turn)):
+    for name, event in scripted_answers.responses_stream(turn):
         assert isinstance(event, dict)
         for item in (event.get("item"), *event.get("response", {}).get("output", ())):
             if item is not None:
@@ -377,31 +341,13 @@ def _responses(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
         yield sse([(name, event)])
 
 
-def _completions(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
-    del body
-    yield sse(chat_stream(_as_turn(step, turn)))
-
-
-def _messages(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
-    del body
-    yield sse(anthropic_stream(_as_turn(step, turn)))
-
-
 def _gemini_body(step: Say | CallTool) -> dict[str, Any]:
-    part: dict[str, Any] = (
-        {"text": step.text}
-        if isinstance(step, Say)
-        else {"functionCall": {"name": step.name, "args": step.args}}
-    )
+    part: dict[str, Any] = {"text": step.text} if isinstance(step, Say) else {}
+    if isinstance(step, CallTool):
+        part = {"functionCall": {"name": step.name, "args": step.args}}
+    content = {"role": "model", "parts": [part]}
     return {
-        "candidates": [
-            {"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
-        ],
+        "candidates": [{"index": 0, "content": content, "finishReason": "STOP"}],
         "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
         "modelVersion": "scripted",
     }
-
-
-def _gemini(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
-    del body, turn
-    yield sse([("", _gemini_body(step))])

@@ -19,8 +19,8 @@ except OSError as error:
 def _both(bench: Bench) -> tuple[int, str, int, str]:
     """Ask the doctor, then launch; return how each ended and what it printed."""
     env = bench.stand_in(AGENT)
-    asked = bench.aileron("doctor", "codex", env=env)
-    dry = bench.aileron("launch", "codex", "--dry-run", env=env)
+    asked = bench.aileron("doctor", "codex", **env)
+    dry = bench.aileron("launch", "codex", "--dry-run", **env)
     assert ("~/.codex/config.toml" in dry.stdout) == (asked.returncode == 0)
     ended = bench.launch(AGENT)
     return asked.returncode, asked.stdout, ended.code, ended.output

@@ -46,7 +46,7 @@ def launch_and_read(bench: Bench, *options: str, **env: str) -> str:
 
 def run_json(bench: Bench, *words: str) -> Any:
     env = bench.stand_in("#!/bin/sh\necho 0.169.0\n")
-    return json.loads(bench.aileron(*words, "--json", env=env).stdout)
+    return json.loads(bench.aileron(*words, "--json", **env).stdout)
 
 
 def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:
@@ -73,7 +73,7 @@ def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
         (("--no-gateway",), "▲ Its model traffic: --no-gateway is set."),
     ):
         env = bench.stand_in("#!/bin/sh\n")
-        lines = bench.aileron("launch", "codex", "--dry-run", *options, env=env).stdout.splitlines()
+        lines = bench.aileron("launch", "codex", "--dry-run", *options, **env).stdout.splitlines()
         assert [line.strip() for line in lines if "odel traffic" in line] == [told]
     assert "session.opened" not in [record["event"] for record in bench.console.records()]
 

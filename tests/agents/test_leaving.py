@@ -38,7 +38,7 @@ def test_the_token_of_a_killed_launcher_goes_with_its_session(bench: Bench) -> N
     env = bench.stand_in(WAITS.replace("{mark}", str(mark)))
     with bench.launched("codex", options=("--no-sandbox",), env=env) as running:
         eventually(mark.exists)
-        (token,) = bench.tokens()
+        (token,) = [each.read_text() for each in bench.left_behind("*/token")]
         (file,) = (bench.console.home / "run" / "launched").glob("*/token")
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.parent.stat().st_mode & 0o777 == 0o700

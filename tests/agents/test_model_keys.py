@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import KEYS, Bench, Say, ScriptedLlm, sends_a_draft, workbench
+from tests.agents.agents_bench import (
+    KEYS,
+    PROMPTS,
+    Bench,
+    Say,
+    ScriptedLlm,
+    sends_a_draft,
+    workbench,
+)
 from tests.agents.llm import Conversation, Script
 from tests.agents.test_no_credentials import PHRASE, searched
 from tests.agents.test_real_agents import AGENTS
@@ -58,7 +66,7 @@ def test_an_agent_works_with_a_placeholder_and_the_model_gets_the_key(
     """From call to answer; keys of the person's shell reach neither the model nor the agent."""
     with bench_with_keys(sends_a_draft, tmp_path) as bench:
         bench.configure(agent)
-        with bench.launched(agent, *bench.prompt(agent), watched=True) as running:
+        with bench.launched(agent, *PROMPTS[agent], watched=True) as running:
             bench.console.approve(bench.asked())
             ended = running.end()
         assert "FINAL" in ended.output

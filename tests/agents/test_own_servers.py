@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.connectors.store import ConnectorStore
-from tests.agents.agents_bench import silent, workbench
+from tests.agents.agents_bench import PROMPTS, silent, workbench
 from tests.agents.llm import ScriptedLlm
 from tests.support.making import program
 from tests.support.variants import variants
@@ -89,7 +89,7 @@ def test_a_server_that_aileron_has_is_off_in_the_agent_and_no_other_one(
     with workbench(tmp_path, ScriptedLlm(silent), install=install) as bench:
         bench.write(*entries(agent, {"mine": run, "Notes": [str(server), str(another)]}))
         before = bench.fingerprint()
-        args = ("mcp", "list") if agent in LISTS else bench.prompt(agent)
+        args = ("mcp", "list") if agent in LISTS else PROMPTS[agent]
         output = bench.run(agent, *args).output
         if agent in LISTS:
             listed = re.sub("\x1b.*?m", "", output.rpartition("as notes.")[2])

@@ -18,7 +18,7 @@ from aileron_core.connectors.servers.propose import manifest_bytes, propose_word
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.launch.agents import AGENTS as LAUNCHED
-from tests.agents.agents_bench import Bench, ScriptedLlm, sends_a_draft, workbench
+from tests.agents.agents_bench import PROMPTS, Bench, ScriptedLlm, sends_a_draft, workbench
 from tests.agents.llm import CallTool, Conversation, Say
 from tests.support.core_harness import ROOT, install_examples
 from tests.support.mcp_servers import UnboxedServers
@@ -48,9 +48,9 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
     """Agent, approval, yes, effect, result, final answer; nothing of the person's is changed."""
     with configured(agent, tmp_path) as bench:
         before = bench.fingerprint()
-        with bench.launched(agent, *bench.prompt(agent), options=options, watched=True) as running:
+        with bench.launched(agent, *PROMPTS[agent], options=options, watched=True) as running:
             approval = bench.asked()
-            tokens = bench.tokens()
+            tokens = [each.read_text() for each in bench.left_behind("*/token")]
             seen = bench.console.views[approval]["containment"]
             bench.console.approve(approval)
             ended = running.end()
@@ -97,7 +97,7 @@ def test_without_a_common_network_the_model_and_the_actions_are_reached(
     with configured(agent, tmp_path) as bench:
         before = bench.fingerprint()
         options = (f"--sandbox={sandbox}",)
-        with bench.launched(agent, *bench.prompt(agent), options=options) as running:
+        with bench.launched(agent, *PROMPTS[agent], options=options) as running:
             bench.console.approve(bench.asked())
             ended = running.end()
         assert "FINAL" in ended.output
@@ -151,7 +151,7 @@ def test_an_agents_edit_by_a_persons_own_server_is_rehearsed_and_committed(tmp_p
 
     with workbench(tmp_path, ScriptedLlm(edits_it), install=install) as bench:
         bench.configure("codex")
-        with bench.launched("codex", *bench.prompt("codex")) as running:
+        with bench.launched("codex", *PROMPTS["codex"]) as running:
             approval = bench.asked()
             assert note.read_text() == "one\n"
             bench.console.approve(approval)

@@ -67,7 +67,7 @@ path = extra.inc
 
 
 def launch_days_work(bench: Bench, *options: str, path: str) -> tuple[dict[str, Any], str]:
-    done = bench.aileron("launch", "codex", *options, env={"PATH": path})
+    done = bench.aileron("launch", "codex", *options, PATH=path)
     return found_by("FOUND", done.stdout), done.stderr
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import Bench, CallTool
+from tests.agents.agents_bench import PROMPTS, Bench, CallTool
 from tests.agents.llm import in_turn, offered_tools
 from tests.agents.test_contained_git import person_git, session_folders
 from tests.agents.test_intercepted_tools import ACTIONS, CASES
@@ -118,7 +118,7 @@ def test_a_whole_task_is_done_with_ailerons_tools(
     )
     before = bench.fingerprint()
     # To a model that it does not know, Codex offers sub-agents at once.
-    args = case.args if agent == "codex" else bench.prompt(agent)
+    args = case.args if agent == "codex" else PROMPTS[agent]
     with bench.launched(agent, *args, options=options) as running:
         approve_each(bench, *ASKED)
         assert at_work_in(bench.project)
