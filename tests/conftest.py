@@ -48,7 +48,7 @@ _NOT_REAL = tuple(
     for name in (
         "agent_run", "as_root", "box", "checks", "contained", "contained_git", "contained_ordinary", "doctor",
         "gateway", "hidden_repositories", "host_network", "no_credentials", "places", "settings",
-        "shared_files", "tools",
+        "tools",
     )
 )  # fmt: skip
 """One short program after another in a sandbox."""

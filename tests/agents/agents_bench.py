@@ -46,9 +46,8 @@ def sends_a_draft(conversation: Conversation) -> Say | CallTool:
     last = conversation.results[-1]
     if "pending_approval" in last:
         approval = last[last.index("act-") :][: len("act-20260101T000000-0123456789abcdef")]
-        return CallTool(
-            name="check_action_status", args={"approval_id": approval, "wait_seconds": 30}
-        )
+        given = {"approval_id": approval, "wait_seconds": 30}
+        return CallTool(name="check_action_status", args=given)
     return Say(text=f"FINAL {last[:400]}")
 
 

@@ -37,19 +37,14 @@ class Shell:
         cwd: Path,
         under: tuple[str, ...] = (),
     ) -> None:
-        """Start the shell *name*.
-
-        Args:
-            folder: where its socket can be.
-            under: what it is run under, as an ordinary user's program is.
-        """
+        """Start the shell *name*, with its socket in *folder*, *under* what an ordinary user's program is run under."""
         if shutil.which(name) is None:
             pytest.fail(f"these tests drive a real shell: install {name} (.ci/run does)")
-        self._socket = folder / "tmux"
+        self.folder = folder
         # A command of its own, so that the shell is a session's leader as in any terminal.
         command = f"exec {shell(*under, *_SHELLS[name])}"
         given = {**environment, "SHELL": "/bin/sh", "LANG": "C.UTF-8", "HISTFILE": os.devnull}
-        self.tmux = Tmux(self._socket, command, given, cwd, size=(100, 40))
+        self.tmux = Tmux(folder / "tmux", command, given, cwd, size=(100, 40))
         self.tmux.type(_PROMPTS[name])
         self.tmux.press("Enter")
         self.at_prompt()

@@ -123,6 +123,9 @@ sys.stdin.read()
 """Writes without end, by a descriptor that it got before."""
 
 
+PAUSED = ("", "git", "opened", "file", "saved", "kept")
+
+
 class _Names:
     def resolve(self, host: str, port: int) -> list[str]:
         return [ADDRESS]
@@ -203,32 +206,30 @@ class Bench:
         try:
             assert started.process.stdout
             met: dict[str, Any] = json.loads(started.process.stdout.readline())
-            met["reached"] = [
-                started.hosts_reached(each) for each in (began, began, time.monotonic())
-            ]
+            times = (began, began, time.monotonic())
+            met["reached"] = [started.hosts_reached(each) for each in times]
         finally:
             moved = started.stop()
         left = (self.listed / ".vimrc", self.listed.with_name("plain") / ".git")
         return {**met, "moved": moved, "left": [str(each) for each in left if each.exists()]}
 
-    def without(self, **changes: Any) -> str:
-        """Return why the server cannot start with another table."""
-        return self.boxes.why_not(replace(self.table, **changes))
-
-    def with_secret(self, value: str) -> str:
-        """Return why no server starts with this secret."""
+    def why_not(self, **changes: Any) -> str:
+        """Return why the server does not start with another table, or secret."""
+        secrets = {"TOKEN": changes.pop("secret", "")}
+        table = replace(self.table, **changes)
+        if why := self.boxes.why_not(table):
+            return why
         try:
-            self.boxes.start("probe", self.table, "read", {"TOKEN": value}).stop()
+            self.boxes.start("probe", table, "read", secrets).stop()
         except Unavailable as error:
             return error.message
-        return "started"
+        return ""
 
     def unsaid(self) -> bool:
         """Return whether a program ran whose console ended before it could say so."""
         ran = self.listed / "ran"
-        table = replace(
-            self.table, program=("/usr/bin/touch", str(ran)), files_write=(str(self.listed),)
-        )
+        program, files = ("/usr/bin/touch", str(ran)), (str(self.listed),)
+        table = replace(self.table, program=program, files_write=files)
         contents = self.boxes.contents(table, "write")
         box._popen(contents, contents.env, list(contents.program)).communicate(timeout=20)
         return ran.exists()
@@ -373,21 +374,18 @@ def main(folder: Path) -> None:
         "unsaid": bench.unsaid(),
         "ended": bench.ended(),
         "exchanged": bench.exchanged(),
-        "paused": {
-            name: bench.paused(*filter(None, [name]))
-            for name in ("", "git", "opened", "file", "saved", "kept")
-        },
+        "paused": {name: bench.paused(*name.split()) for name in PAUSED},
         "fs": {mode: bench.filesystem(mode) for mode in modes} if published else {},
         "why not": {
-            "": bench.without(),
-            "does not exist": bench.without(files_read=(str(bench.person / "gone"),)),
-            "credentials are kept there": bench.without(files_read=(str(bench.person / ".ssh"),)),
-            "contains your home folder": bench.without(files_read=(str(bench.person),)),
-            "Aileron's home": bench.without(files_write=(str(bench.home),)),
-            "is not installed": bench.without(tree="sha256:cd"),
-            "does not exist. Install it": bench.without(program=(str(bench.person / "gone"),)),
-            "a NUL character": bench.with_secret(f"x\0--bind\0{bench.person}/.ssh\0/x"),
-            "is an address": bench.without(hosts=("127.0.0.1:443",)),
+            "": bench.why_not(),
+            "does not exist": bench.why_not(files_read=(str(bench.person / "gone"),)),
+            "credentials are kept there": bench.why_not(files_read=(str(bench.person / ".ssh"),)),
+            "contains your home folder": bench.why_not(files_read=(str(bench.person),)),
+            "Aileron's home": bench.why_not(files_write=(str(bench.home),)),
+            "is not installed": bench.why_not(tree="sha256:cd"),
+            "does not exist. Install it": bench.why_not(program=(str(bench.person / "gone"),)),
+            "a NUL character": bench.why_not(secret=f"x\0--bind\0{bench.person}/.ssh\0/x"),
+            "is an address": bench.why_not(hosts=("127.0.0.1:443",)),
         },
     }
     print(json.dumps(result))
@@ -396,9 +394,8 @@ def main(folder: Path) -> None:
 def main_killed(folder: Path) -> None:
     """Print a line once servers run that would survive their console, and stay until killed."""
     bench = Bench(folder)
-    stays = replace(
-        bench.table, program=("/usr/bin/python3", "{tree}/stays.py", folder.name), secrets=()
-    )
+    program = ("/usr/bin/python3", "{tree}/stays.py", folder.name)
+    stays = replace(bench.table, program=program, secrets=())
     for started in (bench.start("read", replace(stays, hosts=())), bench.start("write", stays)):
         assert started.process.stdout
         started.process.stdout.readline()

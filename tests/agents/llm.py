@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
@@ -98,9 +99,8 @@ class ScriptedLlm:
         self._server.daemon_threads = True
         if self.tls is not None:
             self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.02,), daemon=True
-        )
+        serve = partial(self._server.serve_forever, 0.02)
+        self._thread = threading.Thread(target=serve, daemon=True)
         self._thread.start()
         return self
 

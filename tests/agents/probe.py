@@ -3,7 +3,7 @@
 Runs as the agent itself: `codex` on the PATH of the test is this file. Standard library only.
 """
 
-# ruff: noqa: PTH103, PTH104, PTH110, PTH111, PTH118, PTH120, PTH123, RUF015, SIM115
+# ruff: noqa: PTH103, PTH104, PTH110, PTH111, PTH118, PTH120, PTH123, SIM115
 import ctypes
 import fcntl
 import json
@@ -58,26 +58,19 @@ def ask(path, method="GET", body=None, token=None):
         return int(answer.split()[1])
 
 
+APPROVAL = f"/v1/action-approvals/{GIVEN['approval']}"
+SESSION, TOKEN = f"/v1/sessions/{GIVEN['session']}/end", GIVEN["token"]
+PROJECT = {"agent": "codex", "path": "/x", "digest": "ab" * 32}
 tried("own socket: actions")(lambda: ask("/v1/actions"))
 tried("own socket: health")(lambda: ask("/v1/health"))
 tried("own socket: status of the console")(lambda: ask("/v1/status"))
 tried("own socket: open a session")(lambda: ask("/v1/sessions", "POST", {"agent": "x", "cwd": "/"}))
-tried("own socket: decide")(
-    lambda: ask(f"/v1/action-approvals/{GIVEN['approval']}/decide", "POST", {"approved": True})
-)
-tried("own socket: accept a project's settings")(
-    lambda: ask("/v1/projects", "POST", {"agent": "codex", "path": "/x", "digest": "ab" * 32})
-)
+tried("own socket: decide")(lambda: ask(f"{APPROVAL}/decide", "POST", {"approved": True}))
+tried("own socket: accept a project's settings")(lambda: ask("/v1/projects", "POST", PROJECT))
 tried("own socket: read the audit")(lambda: ask("/v1/audit"))
-tried("own socket: another session's result")(
-    lambda: ask(f"/v1/action-approvals/{GIVEN['approval']}/result")
-)
-tried("own socket: another session's token")(
-    lambda: ask(f"/v1/action-approvals/{GIVEN['approval']}/result", token=GIVEN["token"])
-)
-tried("own socket: end another session")(
-    lambda: ask(f"/v1/sessions/{GIVEN['session']}/end", "POST", {})
-)
+tried("own socket: another session's result")(lambda: ask(f"{APPROVAL}/result"))
+tried("own socket: another session's token")(lambda: ask(f"{APPROVAL}/result", token=TOKEN))
+tried("own socket: end another session")(lambda: ask(SESSION, "POST", {}))
 
 
 def base_url():
@@ -95,19 +88,14 @@ def post(url):
         return error.code
 
 
+CONSOLE, _, OWN = base_url().rpartition("/gw/") if "base_url" in " ".join(sys.argv) else ("",) * 3
+THEIRS = f"/gw/{GIVEN.get('gateway')}/v1"
 tried("model through the gateway")(lambda: post(f"{base_url()}/chat/completions"))
-tried("console's port: another session's gateway")(
-    lambda: post(base_url().rpartition("/gw/")[0] + f"/gw/{GIVEN['gateway']}/v1/chat/completions")
-)
-tried("console's port: decide")(
-    lambda: post(
-        base_url().rpartition("/gw/")[0] + f"/v1/action-approvals/{GIVEN['approval']}/decide"
-    )
-)
-tried("own socket: model through the gateway")(
-    lambda: ask(f"/gw/{base_url().rpartition('/gw/')[2]}/models")
-)
-tried("own socket: another session's gateway")(lambda: ask(f"/gw/{GIVEN['gateway']}/v1/models"))
+THEIR_CHAT = f"{CONSOLE}{THEIRS}/chat/completions"
+tried("console's port: another session's gateway")(lambda: post(THEIR_CHAT))
+tried("console's port: decide")(lambda: post(f"{CONSOLE}{APPROVAL}/decide"))
+tried("own socket: model through the gateway")(lambda: ask(f"/gw/{OWN}/models"))
+tried("own socket: another session's gateway")(lambda: ask(f"{THEIRS}/models"))
 tried("own socket: a gateway without a token")(lambda: ask("/gw/v1/models"))
 tried("somewhere else")(lambda: connects(socket.AF_INET, ("192.0.2.1", 443)))
 tried("abstract socket")(lambda: connects(socket.AF_UNIX, "\0" + GIVEN["abstract"]))
@@ -119,19 +107,11 @@ tried("console in /proc")(lambda: os.path.exists(f"/proc/{GIVEN['pid']}/cmdline"
 tried("aileron's home")(lambda: os.path.exists(GIVEN["home"]))
 tried("person's ssh key")(lambda: os.path.exists(os.path.expanduser("~/.ssh/id_ed25519")))
 tried("session bus")(lambda: os.path.exists(f"/run/user/{os.getuid()}/bus"))
-tried("docker")(
-    lambda: os.path.exists("/run/docker.sock") or os.path.exists("/var/run/docker.sock")
-)
-tried("environment")(
-    lambda: sorted(
-        name
-        for name in os.environ
-        if name.startswith(("AILERON", "TMUX", "DBUS", "SSH", "DISPLAY", "WAYLAND", "XDG_RUNTIME"))
-    )
-)
-tried("keyring")(
-    lambda: ctypes.CDLL(None).syscall(250, 10, b"user", GIVEN["key"].encode(), None, 0) > 0
-)
+tried("docker")(lambda: any(map(os.path.exists, ("/run/docker.sock", "/var/run/docker.sock"))))
+OUTSIDE = ("AILERON", "TMUX", "DBUS", "SSH", "DISPLAY", "WAYLAND", "XDG_RUNTIME")
+tried("environment")(lambda: [name for name in os.environ if name.startswith(OUTSIDE)])
+KEY = GIVEN["key"].encode()
+tried("keyring")(lambda: ctypes.CDLL(None).syscall(250, 10, b"user", KEY, None, 0) > 0)
 REFUSED = {
     "x86_64": (246, 248, 249, 250, 298, 320, 321, 323, 425, 426, 427),
     "aarch64": (104, 217, 218, 219, 241, 280, 282, 294, 425, 426, 427),
@@ -188,20 +168,20 @@ def _():
 
 
 tried("/sys")(lambda: os.path.exists("/sys"))
-tried("new user namespace")(
-    lambda: subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode
-)
-tried("mount")(
-    lambda: subprocess.run(["mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode
-)
-tried("capabilities")(
-    lambda: [line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff")][0]
-)
-tried("no new privileges")(
-    lambda: [
-        line.split()[1] for line in open("/proc/self/status") if line.startswith("NoNewPrivs")
-    ][0]
-)
+
+
+def code(*words):
+    return subprocess.run(words, capture_output=True).returncode
+
+
+def status(name):
+    return re.search(rf"^{name}:\s*(\S+)", open("/proc/self/status").read(), re.MULTILINE)[1]
+
+
+tried("new user namespace")(lambda: code("unshare", "-U", "true"))
+tried("mount")(lambda: code("mount", "-t", "tmpfs", "none", "/mnt"))
+tried("capabilities")(lambda: status("CapEff"))
+tried("no new privileges")(lambda: status("NoNewPrivs"))
 for name in ("config", "hooks/pre-commit"):
 
     @tried(f"write .git/{name}")
@@ -216,9 +196,8 @@ tried("move .git away")(lambda: os.rename(".git", ".g2") or "moved")
 tried("write .mcp.json")(lambda: open(".mcp.json", "w").write("{}"))
 tried("write .envrc")(lambda: open(".envrc", "w").write("evil"))
 tried("write in the project")(lambda: open("work.txt", "w").write("done"))
-tried("write a hook into its own folder")(
-    lambda: open(os.path.expanduser("~/.codex/hooks.json"), "w").write("{}")
-)
+HOOKS = os.path.expanduser("~/.codex/hooks.json")
+tried("write a hook into its own folder")(lambda: open(HOOKS, "w").write("{}"))
 tried("write outside")(lambda: open("/usr/local/bin/evil", "w").write("x"))
 
 
@@ -234,11 +213,9 @@ def _():
 def _():
     found = []
     for folder, folders, names in os.walk("/"):
-        folders[:] = [
-            each for each in folders if os.path.join(folder, each) not in ("/proc", "/sys", "/usr")
-        ]
-        for name in names:
-            path = os.path.join(folder, name)
+        if folder == "/":
+            folders[:] = {*folders} - {"proc", "sys", "usr"}
+        for path in (os.path.join(folder, name) for name in names):
             try:
                 if stat.S_ISSOCK(os.lstat(path).st_mode):
                     found.append(path)

@@ -18,6 +18,7 @@ from tests.support.core_harness import DRAFT
 from tests.support.forked import forked
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.processes import eventually
+from tests.support.scripted_answers import Events, sse
 from tests.support.terminal import Pty
 
 MODELS = ["gpt-test", "claude-test"]
@@ -25,12 +26,9 @@ MODELS = ["gpt-test", "claude-test"]
 
 
 def sends_what_it_lists(conversation: Conversation) -> Say | CallTool:
-    steps = [
-        CallTool(name="list_drafts", args={}),
-        CallTool(name="send_draft", args={"draft_id": DRAFT}),
-    ]
-    done = len(conversation.results)
-    return steps[done] if done < len(steps) else Say(text=f"FINAL {conversation.results[-1][:60]}")
+    send = CallTool(name="send_draft", args={"draft_id": DRAFT})
+    last = Say(text=f"FINAL {''.join(conversation.results[-1:])[:60]}")
+    return (CallTool(name="list_drafts", args={}), send, last)[len(conversation.results)]
 
 
 def start_run(
@@ -72,16 +70,13 @@ def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
         out, err = end(process)
         assert out.startswith('FINAL {"status": "completed"')
         assert f"send-draft is waiting for your answer in the console ({approval})." in err
-        assert [line.partition(" (")[0] for line in err.splitlines()] == [
-            "aileron: list-drafts: completed",
-            "aileron: send-draft is waiting for your answer in the console",
-            "aileron: send-draft: completed",
-        ]
+        said = [line.partition(" (")[0].removeprefix("aileron: ") for line in err.splitlines()]
+        waits = "send-draft is waiting for your answer in the console"
+        assert said == ["list-drafts: completed", waits, "send-draft: completed"]
         assert [mail["subject"] for mail in bench.mailbox.state()["sent"]] == ["Q3 numbers"]
-        names = ("x-api-key", "authorization")
-        (sent,) = {
-            seen.headers[name] for seen in bench.llm.seen for name in names if name in seen.headers
-        }
+        headers = [seen.headers for seen in bench.llm.seen]
+        sent, *more = {each.get("x-api-key") or each["authorization"] for each in headers}
+        assert not more
         assert sent.removeprefix("Bearer ") in KEYS.values()
         bench.all_passed()
         assert bench.events().count("session.ended") == 1
@@ -168,10 +163,10 @@ def test_a_conversation_goes_on_after_ctrl_c_and_ends_with_ctrl_d() -> None:
             terminal.until(lambda: terminal.cells.text.split()[-1] == ">", "a prompt")
             terminal.type(b"\x04")
             assert terminal.ended() == 0
-        messages = bench.llm.seen[-1].body["messages"]
-        assert "Stopped here" in messages[1]["content"]
-        assert "send-draft: withdrawn" in messages[1]["content"]
-        assert messages[2] == {"role": "user", "content": "And now?"}
+        _, stopped, now = bench.llm.seen[-1].body["messages"]
+        assert "Stopped here" in stopped["content"]
+        assert "send-draft: withdrawn" in stopped["content"]
+        assert now == {"role": "user", "content": "And now?"}
         assert bench.llm.seen[-1].body["tools"] == bench.llm.seen[0].body["tools"]
 
 
@@ -210,13 +205,11 @@ def model_of(
 
 def _streamed(chunks: Sequence[Mapping[str, Any]]) -> bytes:
     """Return the events of one answer: each chunk is a choice's delta, or its finish reason."""
-    lines: list[str] = []
+    events: Events = []
     for each in chunks:
         choice = {"index": 0, "delta": each.get("delta", {}), "finish_reason": each.get("finish")}
-        lines.append(
-            f"data: {json.dumps({'id': 'c', 'object': 'chat.completion.chunk', 'choices': [choice]})}\n\n"
-        )
-    return "".join([*lines, "data: [DONE]\n\n"]).encode()
+        events.append(("", {"id": "c", "object": "chat.completion.chunk", "choices": [choice]}))
+    return sse([*events, ("", "[DONE]")])
 
 
 def says_chunks(text: str, finish: str = "stop") -> list[dict[str, Any]]:
@@ -240,10 +233,8 @@ def ask_agent(
 
 def test_several_calls_of_one_turn_are_each_answered(bench: Bench) -> None:
     """What is no tool, no JSON or not of the schema is the model's to mend; each call has its reply."""
-    asked = tool_calls(
-        ("get_draft", '{"id": "r-0"}'), ("nope", "{}"), ("list_drafts", "{"), ("list_drafts", "")
-    )
-    with model_of(asked, says_chunks("Done.")) as model:
+    ones = ("get_draft", '{"id": "r-0"}'), ("nope", "{}"), ("list_drafts", "{"), ("list_drafts", "")
+    with model_of(tool_calls(*ones), says_chunks("Done.")) as model:
         out, err = ask_agent(bench, model)
     assert out == "Done.\n"
     replies = [each for each in model.asked[1]["messages"] if each["role"] == "tool"]
@@ -263,55 +254,44 @@ def test_calls_without_end_are_an_error_and_what_ran_is_said(bench: Bench) -> No
     said = json.loads(out)
     assert err == ""
     assert said["status"] == "failed"
-    assert {(call["action"], call["status"]) for call in said["calls"]} == {
-        ("list-drafts", "completed")
-    }
+    calls = {(call["action"], call["status"]) for call in said["calls"]}
+    assert calls == {("list-drafts", "completed")}
 
 
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
-def test_a_call_of_an_answer_that_was_cut_off_is_not_made(bench: Bench, finish: str) -> None:
+def test_an_answer_that_was_cut_off_is_said_to_be_and_its_call_not_made(bench: Bench) -> None:
     """Its arguments may lack what the model was about to write."""
-    cut = [*tool_calls(("list_drafts", ""))[:1], {"finish": finish}]
-    with model_of(cut) as model:
-        out, err = ask_agent(bench, model, "--json", "Go.")
-    assert (json.loads(out)["calls"], json.loads(out)["stop"]) == ([], finish)
-    assert err == ""
-
-
-def test_a_text_that_was_cut_off_is_said_to_be(bench: Bench) -> None:
     for finish in ("length", "content_filter"):
+        cut = [*tool_calls(("list_drafts", ""))[:1], {"finish": finish}]
+        with model_of(cut) as model:
+            out, err = ask_agent(bench, model, "--json", "Go.")
+        assert (json.loads(out)["calls"], json.loads(out)["stop"]) == ([], finish)
+        assert err == ""
         with model_of(says_chunks("Half", finish=finish)) as model:
             said = ask_agent(bench, model)
         assert said == ("Half\n", f"aileron: The answer was cut off ({finish}).\n")
 
 
-EVENTS = {"media": "text/event-stream"}
 NO_ANSWERS: list[tuple[Any, dict[str, Any], str]] = [
     (b'{"error": {"message": "No such \\u001b[31mmodel"}}', {"status": 404}, "with 404: No such ‹ESC›[31mmodel"),
     (b'{"detail": "no model"}', {"status": 422}, 'with 422: {"detail": "no model"}'),
     (b"x" * 100_000, {"status": 500}, f"with 500: {'x' * 500}\n"),
     (b"<p>Sign in</p>", {"media": "text/html"}, "did not stream its answer"),
-    (b"{}", {}, "did not stream its answer"),
-    (b"\x1f\x8b", {"coding": "gzip"}, "compressed its answer, although it was asked not to"),
-    (b'data: {"choices": [{"index": 0, "delta": {"content": "Hel', EVENTS, "The stream ended with it."),
-    (says_chunks("Half", finish="error"), EVENTS, "local failed: error"),
-    (says_chunks("", finish="tool_calls"), EVENTS, "announced calls (tool_calls) but made none"),
-    (tool_calls(("nope", "{}")), EVENTS, "still calls tools that do not exist"),
+    (b"{}", {"media": "application/json"}, "did not stream its answer"),
+    (b"\x1f\x8b", {"coding": "gzip", "media": "application/json"}, "compressed its answer, although it was asked not to"),
+    (b'data: {"choices": [{"index": 0, "delta": {"content": "Hel', {}, "The stream ended with it."),
+    (says_chunks("Half", finish="error"), {}, "local failed: error"),
+    (says_chunks("", finish="tool_calls"), {}, "announced calls (tool_calls) but made none"),
+    (tool_calls(("nope", "{}")), {}, "still calls tools that do not exist"),
 ]  # fmt: skip
 
 
 def test_what_is_no_answer_of_a_model_is_an_error_that_says_what_it_is(bench: Bench) -> None:
     for answer, more, words in NO_ANSWERS:
-        given: dict[str, Any] = {"media": "application/json"} | more
-        with model_of(answer, **given) as model:
+        with model_of(answer, **more) as model:
             assert words in ask_agent(bench, model, code=1)[1]
         assert model.headers[0]["accept-encoding"] == "identity"
-
-
-def test_a_server_that_is_not_there_is_named(bench: Bench) -> None:
     with model_of(says_chunks("")) as model:
-        pass
-    host, _, port = model.url[7:-3].partition(":")
+        host, _, port = model.url[7:-3].partition(":")
     assert f"{host} cannot be reached on port {port}" in ask_agent(bench, model, code=1)[1]
 
 
@@ -351,34 +331,25 @@ def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench)
         assert not {"aileron-calls", "connection"} & {*sent}
 
 
-def test_a_key_that_cannot_be_sent_is_not_quoted(bench: Bench) -> None:
+def test_a_key_that_cannot_be_sent_is_not_quoted_and_idle_options_refused(bench: Bench) -> None:
     with model_of(says_chunks("Hello.")) as model:
         for end_, words in (("\r", ("--json",)), (" ", ()), ("\n", ()), ("é", ())):
             words = ("--key-variable", "MY_KEY", *words, "Hi")
             said = "".join(ask_agent(bench, model, *words, code=2, env={"MY_KEY": SECRET + end_}))
             assert SECRET not in said
             assert "that no key has" in said
-
-
-def test_options_that_would_do_nothing_are_refused(bench: Bench) -> None:
     for words in (("--key-variable", "MY_KEY"), ("--max-tokens", "9")):
         assert words[0] in end(start_run(bench, "--model", "m", *words, "Hi"), 2)[1]
 
 
-def test_the_system_prompt_is_a_file_and_the_prompt_may_come_on_standard_input(
-    bench: Bench,
-) -> None:
+def test_the_system_prompt_is_a_file_and_the_prompt_may_be_on_standard_input(bench: Bench) -> None:
     (bench.project / "system.txt").write_text("Be brief.")
     with model_of(says_chunks("Yes.")) as model:
-        process = start_run(
-            bench, "--model", "local", "--base-url", model.url, "--system", "system.txt",
-            stdin=subprocess.PIPE,
-        )  # fmt: skip
+        words = ("--model", "local", "--base-url", model.url, "--system", "system.txt")
+        process = start_run(bench, *words, stdin=subprocess.PIPE)
         out, err = process.communicate("Are you there?", timeout=60)
         assert (process.returncode, out) == (0, "Yes.\n"), err
-    assert [each["content"] for each in model.asked[0]["messages"]] == [
-        "Be brief.",
-        "Are you there?",
-    ]
+    asked = [each["content"] for each in model.asked[0]["messages"]]
+    assert asked == ["Be brief.", "Are you there?"]
     assert "empty" in ask_agent(bench, model, " ", code=2)[1]
     assert "not UTF-8" in ask_agent(bench, model, "caf\udcc3", code=2)[1]

@@ -1,6 +1,7 @@
 """The built-in tools in a launch: an agent's calls through the gate to the session's workers, and back."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -47,9 +48,7 @@ def approve_next(bench: Bench, tool: str, before: Callable[[], bool] = lambda: T
     bench.console.approve(view["approval_id"])
 
 
-def test_a_read_runs_unasked_a_write_is_asked_with_its_difference_and_a_secret_is_denied(
-    bench: Bench,
-) -> None:
+def test_a_read_runs_unasked_a_write_is_asked_and_a_secret_denied(bench: Bench) -> None:
     bench.write(".codex/auth.json", '{"token": "x"}')
     (bench.project / "a.txt").write_text("one\ntwo\n")
     (bench.project / ".env").write_text("KEY=secret")
@@ -87,52 +86,38 @@ STAYS = (
 )
 
 
-def press_ctrl_c(_bench: Bench, terminal: Terminal) -> None:
-    terminal.type("\x03")
+def end_by(ends: str, bench: Bench, terminal: Terminal) -> None:
+    if "Ctrl-C" in ends:
+        terminal.type("\x03")
+    if "launcher" in ends:
+        terminal.process.kill()
+    if "console" in ends:
+        bench.console.process.kill()
 
 
-def kill_launcher(_bench: Bench, terminal: Terminal) -> None:
-    terminal.process.kill()
-
-
-def kill_console(bench: Bench, _terminal: Terminal) -> None:
-    bench.console.process.kill()
-
-
-_ENDS = (press_ctrl_c, kill_launcher, kill_console)
+_ENDS = ("Ctrl-C", "launcher", "console")
 
 
 @pytest.mark.parametrize(
-    ("ends", "options"),
-    variants([(ends, options) for options in ((), ("--no-sandbox",)) for ends in _ENDS], 4),
+    ("options", "ends"), variants(itertools.product(((), ("--no-sandbox",)), _ENDS), 4)
 )
-def test_nothing_of_a_running_command_outlives(
-    bench: Bench, ends: Callable[[Bench, Terminal], None], options: tuple[str, ...]
-) -> None:
+def test_nothing_of_a_command_outlives(bench: Bench, ends: str, options: tuple[str, ...]) -> None:
     """In the process table: what is in the background, deaf to signals or in a session of its own, too."""
     seconds = f"600.{os.getpid()}"  # no other test's
     made = json.dumps([("Bash", {"command": STAYS.format(seconds)})])
-    stays = "import atexit, time\natexit.register(time.sleep, 600)" if ends is kill_console else ""
+    stays = "import atexit, time\natexit.register(time.sleep, 600)" if ends == "console" else ""
     begin = f"#!/usr/bin/env python3\nimport sys\nsys.argv.append({made!r})\n{stays}\n"
-    with contextlib.closing(
-        Terminal(bench, begin + AGENT.read_text(), "--builtins", *options)
-    ) as terminal:
+    terminal = Terminal(bench, begin + AGENT.read_text(), "--builtins", *options)
+    with contextlib.closing(terminal):
         approve_next(bench, "Bash")
         eventually((bench.project / "running").exists)
         eventually(lambda: len(running_with(f"sleep\0{seconds}")) == 3)
-        ends(bench, terminal)
+        end_by(ends, bench, terminal)
         eventually(lambda: not running_with(f"sleep\0{seconds}"))
 
 
-def kill_both(bench: Bench, terminal: Terminal) -> None:
-    kill_launcher(bench, terminal)
-    kill_console(bench, terminal)
-
-
-@pytest.mark.parametrize("ends", [kill_launcher, kill_console, kill_both])
-def test_a_commit_that_was_under_way_is_made_or_taken_back(
-    bench: Bench, ends: Callable[[Bench, Terminal], None]
-) -> None:
+@pytest.mark.parametrize("ends", ["launcher", "console", "launcher and console"])
+def test_a_commit_that_was_under_way_is_made_or_taken_back(bench: Bench, ends: str) -> None:
     """By what goes on, or by the next console; nothing of it is left beside the files."""
     files = [bench.project / f"{each}" for each in range(150)]
     for each in files:
@@ -141,16 +126,14 @@ def test_a_commit_that_was_under_way_is_made_or_taken_back(
     begin = f"#!/usr/bin/env python3\nimport sys\nsys.argv.append({made!r})\n"
     terminal = Terminal(bench, begin + AGENT.read_text(), "--builtins")
     inode = files[75].stat().st_ino
-    try:
+    with contextlib.closing(terminal):
         approve_next(bench, "Bash")
         eventually(lambda: files[75].stat().st_ino != inode)
-        ends(bench, terminal)
-        if ends is not kill_launcher:
+        end_by(ends, bench, terminal)
+        if "console" in ends:
             bench.console.end(signal.SIGKILL)
             bench.console.start()
         eventually(lambda: not running_with(str(bench.project)))
         eventually(lambda: not [*bench.console.home.glob("commits/*")])
         assert {each.read_text() for each in files} in ({"old\n"}, {"new\n"})
         assert not [*bench.project.glob(".aileron-*")]
-    finally:
-        terminal.close()

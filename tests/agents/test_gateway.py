@@ -49,17 +49,22 @@ def run_json(bench: Bench, *words: str) -> Any:
     return json.loads(bench.aileron(*words, "--json", **env).stdout)
 
 
-def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:
-    """`launch` sets it; `--no-gateway` leaves the agent's own way, and needs no sentence."""
-    output = launch_and_read(bench)
-    assert "AT True None None" in output
-    assert "pass" not in output
-    output = launch_and_read(bench, "--no-gateway")
-    assert "AT False" in output
-    assert "pass" not in output
+@pytest.mark.parametrize("options", variants([(), ("--no-sandbox",)]), ids=str)
+def test_it_is_the_default_and_no_proxy_of_yours_is_asked(
+    bench: Bench, options: tuple[str, ...]
+) -> None:
+    """The token and your key would go to the proxy; whatever else it was not asked for stays so."""
+    for words, told in (((), "AT True None None"), (("--no-gateway",), "AT False")):
+        output = launch_and_read(bench, *words)
+        assert told in output
+        assert "pass" not in output
+    proxy = {"HTTPS_PROXY": "http://192.0.2.1:9", "NO_PROXY": "mine.example"}
+    output = launch_and_read(bench, *options, **proxy)
+    assert "AT True mine.example,127.0.0.1 mine.example,127.0.0.1" in output
 
 
-def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
+def test_dry_run_shows_no_token_and_doctor_why_it_does_not_pass(bench: Bench) -> None:
+    """Here and now, by the same rule as a launch; your configuration's arguments count too."""
     shown = run_json(bench, "launch", "codex", "--dry-run")
     address = f"{bench.console.url}/gw/HIDDEN"
     passes = {"providers": ["openai"], "past": [], "placeholders": []}
@@ -76,10 +81,6 @@ def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
         lines = bench.aileron("launch", "codex", "--dry-run", *options, **env).stdout.splitlines()
         assert [line.strip() for line in lines if "odel traffic" in line] == [told]
     assert "session.opened" not in [record["event"] for record in bench.console.records()]
-
-
-def test_doctor_says_whether_it_passes_and_why_not(bench: Bench) -> None:
-    """Here and now, by the same rule as a launch; your configuration's arguments count too."""
     (found,) = run_json(bench, "doctor", "codex")["agents"]
     assert found["gateway"] == {"providers": ["openai"], "past": []}
     (bench.console.home / "config.toml").write_text('[launch.codex]\nargs = ["--oss"]\n')
@@ -87,20 +88,9 @@ def test_doctor_says_whether_it_passes_and_why_not(bench: Bench) -> None:
     assert found["gateway"] == {"providers": [], "past": ["its arguments contain --oss"]}
 
 
-@pytest.mark.parametrize("options", variants([(), ("--no-sandbox",)]), ids=str)
-def test_a_proxy_of_yours_is_not_asked_for_the_gateway(
-    bench: Bench, options: tuple[str, ...]
-) -> None:
-    """The token and your key would go to it; whatever else it was not asked for stays so."""
-    proxy = {"HTTPS_PROXY": "http://192.0.2.1:9", "NO_PROXY": "mine.example"}
-    assert "AT True mine.example,127.0.0.1 mine.example,127.0.0.1" in launch_and_read(
-        bench, *options, **proxy
-    )
-
-
 @pytest.mark.real
-def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: Bench) -> None:
-    """A restart is no error: the same base URL and the same token."""
+def test_offline_the_way_to_the_model_outlives_the_console_alone(bench: Bench) -> None:
+    """The same base URL and the same token. What carries the bytes ends with the sandbox, however that ends."""
     env = bench.stand_in(ASKS)
     with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
         eventually((bench.project / "first").exists)
@@ -108,14 +98,10 @@ def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: B
         bench.console.start()
         (bench.project / "again").touch()
         ended = running.end()
-    assert (bench.project / "first").read_text() == "200"
     assert "AGAIN 200" in ended.output
-
-
-@pytest.mark.real
-def test_a_killed_launcher_takes_the_way_to_the_gateway_with_it(bench: Bench) -> None:
-    """What carries the bytes ends with the sandbox, however that ends."""
-    env = bench.stand_in(ASKS)
+    assert (bench.project / "first").read_text() == "200"
+    for name in ("first", "again"):
+        (bench.project / name).unlink()
     with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
         eventually((bench.project / "first").exists)
         words = f"start.py\0{bench.console.port}\0"

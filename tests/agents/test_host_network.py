@@ -280,7 +280,7 @@ def test_a_listed_name_is_reached_by_clients_that_know_no_proxy(result: dict[str
     assert result["uid"] != 0
 
 
-def test_a_name_that_is_not_listed_does_not_exist_and_a_connection_names_the_host_it_asked_for(
+def test_an_unlisted_name_does_not_exist_and_a_connection_names_its_host(
     result: dict[str, Any],
 ) -> None:
     """It is never looked up outside. An address serves many names: another one, none, or no TLS at all is refused."""
@@ -300,9 +300,7 @@ def test_a_name_that_is_not_listed_does_not_exist_and_a_connection_names_the_hos
     assert refused[f"alpha.example:{port}"] == "the connection does not name its host in TLS"
 
 
-def test_no_other_address_is_reached_and_a_listed_name_leads_to_none_of_this_machine_or_its_cloud(
-    result: dict[str, Any],
-) -> None:
+def test_no_other_address_is_reached_nor_this_machine_or_its_cloud(result: dict[str, Any]) -> None:
     """Loopback and metadata never; a private network only where the person listed the name."""
     met, refused = result["met"], result["refused"]
     for way, host, problem in (
@@ -333,9 +331,7 @@ def test_a_launched_agents_refused_host_reaches_the_person_who_allows_it(bench: 
         bench.console.tell(session=session, allow_host="late.invalid:443")
         ended = running.end()
     assert f"FIRST {socket.EAI_NONAME}" in ended.output
-    assert f"NOW {socket.EAI_AGAIN} []" in ended.output, (
-        "it is asked for outside, where nobody knows it"
-    )
+    assert f"NOW {socket.EAI_AGAIN} []" in ended.output, "nobody outside knows it"
     assert "Hosts that the agent could not reach: other.invalid:443." in ended.output
     events = bench.events()
     assert events.index("session.host_refused") < events.index("session.host_allowed")

@@ -16,15 +16,10 @@ from tests.support.variants import variants
 pytestmark = pytest.mark.timeout(300)
 
 CANARY = "canary-9ad2e4"
+MAKES = f"echo {CANARY} > made.txt"
 NATIVE = {
-    "codex": CallTool(
-        name="exec_command", args={"cmd": f"echo {CANARY} > made.txt"}, unoffered=True
-    ),
-    "claude": CallTool(
-        name="Bash",
-        args={"command": f"echo {CANARY} > made.txt", "description": "x"},
-        unoffered=True,
-    ),
+    "codex": CallTool(name="exec_command", args={"cmd": MAKES}, unoffered=True),
+    "claude": CallTool(name="Bash", args={"command": MAKES, "description": "x"}, unoffered=True),
 }
 OURS = CallTool(name="list_drafts", args={})
 ARGS = {
@@ -50,16 +45,10 @@ def went_around(bench: Bench) -> list[str]:
 
 
 def counts(bench: Bench) -> dict[str, int]:
-    records: list[dict[str, dict[str, int]]] = []
-
-    def counted() -> bool:
-        records[:] = [
-            each for each in bench.console.records() if each["event"] == "session.calls_counted"
-        ]
-        return bool(records)
-
-    eventually(counted)  # written by the clock, of which no event tells
-    return records[0]["calls"]
+    # Written by the clock, of which no event tells.
+    eventually(lambda: "session.calls_counted" in bench.events())
+    records = bench.console.records()
+    return next(each["calls"] for each in records if each["event"] == "session.calls_counted")
 
 
 def kept_bytes(bench: Bench) -> bytes:
@@ -70,14 +59,11 @@ def kept_bytes(bench: Bench) -> bytes:
 
 
 @pytest.mark.parametrize("agent", variants(NATIVE))
-def test_a_native_call_of_an_agent_whose_tools_were_intercepted_is_seen(
-    agent: str, tmp_path: Path
-) -> None:
+def test_a_native_call_past_intercepted_tools_is_seen(agent: str, tmp_path: Path) -> None:
     """The agent refuses it, and what is on record is that the model called it; no argument, no text."""
     native = NATIVE[agent]
-    with workbench(
-        tmp_path, ScriptedLlm(in_turn(OURS, native, end=f"FINAL {CANARY}")), inspect=True
-    ) as bench:
+    llm = ScriptedLlm(in_turn(OURS, native, end=f"FINAL {CANARY}"))
+    with workbench(tmp_path, llm, inspect=True) as bench:
         run_agent(bench, agent, ["--intercept-builtins"])
         ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}
         assert counts(bench) == {native.name: 1, ours[agent]: 1}
@@ -91,9 +77,8 @@ def test_a_native_call_of_an_agent_whose_tools_were_intercepted_is_seen(
 def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: Path) -> None:
     """Here it runs. Nothing asked a person."""
     native = NATIVE[agent]
-    with workbench(
-        tmp_path, ScriptedLlm(in_turn(native, end=f"FINAL {CANARY}")), inspect=True
-    ) as bench:
+    llm = ScriptedLlm(in_turn(native, end=f"FINAL {CANARY}"))
+    with workbench(tmp_path, llm, inspect=True) as bench:
         run_agent(bench, agent, [])
         assert (bench.project / "made.txt").read_text() == f"{CANARY}\n"
         assert counts(bench) == {native.name: 1}

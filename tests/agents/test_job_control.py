@@ -1,6 +1,7 @@
 """Ctrl-Z, `fg`, `bg` and `&` in real interactive shells: launcher and agent are one job."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -64,31 +65,22 @@ SHELLS_OWN = {"alternate_on": "0", "mouse_any_flag": "0", "cursor_flag": "1"}
 AGENTS_OWN = {"alternate_on": "1", "mouse_any_flag": "1", "cursor_flag": "0"}
 
 
-class AgentAtShell:
-    """A shell in which an agent is run, without a console."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        self.agent = str(program(folder / "agent", DRAWS))
-        (folder / "launch.py").write_text(LAUNCH)
-        given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color"}
-        self.shell = Shell(name, folder, given, cwd=folder)
-
-    def launch(self, *words: str, background: bool = False) -> None:
-        command = shell(sys.executable, "-I", "launch.py", str(ROOT), self.agent, *words)
-        self.shell.run(f"{command}{' &' if background else ''}")
-
-    def shows(self, flags: dict[str, str]) -> None:
-        eventually(lambda: self.shell.flags(*flags) == flags)
-
-
 @contextlib.contextmanager
-def agent_at_shell(name: str) -> Iterator[AgentAtShell]:
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        found = AgentAtShell(name, Path(folder))
-        try:
-            yield found
-        finally:
-            found.shell.close()
+def agent_at_shell(name: str, *words: str, background: bool = False) -> Iterator[Shell]:
+    """Run an agent in a shell, without a console."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as made:
+        folder = Path(made)
+        agent = str(program(folder / "agent", DRAWS))
+        (folder / "launch.py").write_text(LAUNCH)
+        given = {"PATH": os.environ["PATH"], "HOME": made, "TERM": "xterm-256color"}
+        with contextlib.closing(Shell(name, folder, given, cwd=folder)) as at:
+            command = shell(sys.executable, "-I", "launch.py", str(ROOT), agent, *words)
+            at.run(f"{command}{' &' if background else ''}")
+            yield at
+
+
+def shows(at: Shell, flags: dict[str, str]) -> None:
+    eventually(lambda: at.flags(*flags) == flags)
 
 
 @pytest.mark.parametrize("name", variants(SHELLS))
@@ -97,62 +89,59 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(name: str) -> None:
 
     In the background it stops as it wants the terminal, and so does one that was started there.
     """
-    with agent_at_shell(name) as at:
-        at.launch("group", background=True)
-        assert "DRAWN" not in at.shell.until_stopped()
-        at.shell.run("fg")
-        at.shell.until("DRAWN by")
-        at.shell.press("a")
-        at.shell.until("key a")
+    with agent_at_shell(name, "group", background=True) as at:
+        assert "DRAWN" not in at.until_stopped()
+        at.run("fg")
+        at.until("DRAWN by")
+        at.press("a")
+        at.until("key a")
         for again in ("fg", "bg"):
-            at.shows(AGENTS_OWN)
-            at.shell.press("C-z")
-            at.shows(SHELLS_OWN)
-            at.shell.at_prompt()
-            at.shell.run(again)
-        at.shell.until_stopped()
-        at.shows(SHELLS_OWN)
-        at.shell.run("stty -a | grep -ow icanon")
-        at.shell.until(f"\nicanon\n{READY}")
-        at.shell.run("fg")
-        at.shell.until("WENT ON")
-        at.shows(AGENTS_OWN)
-        at.shell.press("b")
-        at.shell.until("key b")
-        at.shell.press("q")
-        at.shell.at_prompt()
-        at.shows(SHELLS_OWN)
+            shows(at, AGENTS_OWN)
+            at.press("C-z")
+            shows(at, SHELLS_OWN)
+            at.at_prompt()
+            at.run(again)
+        at.until_stopped()
+        shows(at, SHELLS_OWN)
+        at.run("stty -a | grep -ow icanon")
+        at.until(f"\nicanon\n{READY}")
+        at.run("fg")
+        at.until("WENT ON")
+        shows(at, AGENTS_OWN)
+        at.press("b")
+        at.until("key b")
+        at.press("q")
+        at.at_prompt()
+        shows(at, SHELLS_OWN)
 
 
 def test_a_stop_from_outside_stops_an_agent_that_knows_nothing_of_it() -> None:
     """It had no time to reset its modes: they are reset for the shell, set again for it, and it draws anew."""
-    with agent_at_shell("bash") as at:
-        at.launch("deaf")
-        at.shell.until("DRAWN by")
-        at.shows(AGENTS_OWN)
-        (launcher,) = running_with("-I\0launch.py\0", at.agent)
+    with agent_at_shell("bash", "deaf") as at:
+        at.until("DRAWN by")
+        shows(at, AGENTS_OWN)
+        (launcher,) = running_with("-I\0launch.py\0", f"{at.folder}/agent\0")
         os.kill(launcher, signal.SIGTSTP)
-        at.shows(SHELLS_OWN)
-        assert "DRAWN" not in at.shell.at_prompt()
+        shows(at, SHELLS_OWN)
+        assert "DRAWN" not in at.at_prompt()
         assert states(launcher) == {"T"}
-        at.shell.run("fg")
-        at.shows(AGENTS_OWN)
-        at.shell.until("DRAWN by")
-        at.shell.press("a")
-        at.shell.until("key a")
+        at.run("fg")
+        shows(at, AGENTS_OWN)
+        at.until("DRAWN by")
+        at.press("a")
+        at.until("key a")
 
 
 def test_what_is_printed_in_the_background_is_shown_until_it_wants_to_read() -> None:
     """As with any program; what is typed at the prompt stays the shell's."""
-    with agent_at_shell("bash") as at:
-        at.launch("reads", background=True)
-        at.shell.until("PRINTED")
-        assert "line" not in at.shell.until_stopped()
-        at.shell.run("fg")
-        at.shell.tmux.type("hello")
-        at.shell.press("Enter")
-        at.shell.until("line hello")
-        at.shell.at_prompt()
+    with agent_at_shell("bash", "reads", background=True) as at:
+        at.until("PRINTED")
+        assert "line" not in at.until_stopped()
+        at.run("fg")
+        at.tmux.type("hello")
+        at.press("Enter")
+        at.until("line hello")
+        at.at_prompt()
 
 
 @contextlib.contextmanager
@@ -167,9 +156,8 @@ def shell_at_work(
             for path, text in TRUSTED[agent](bench).items():
                 bench.write(path, text)
         given = {**bench.environment(env), "TERM": "xterm-256color"}
-        with contextlib.closing(
-            Shell(name, bench.folder, given, cwd=bench.project, under=AS_ORDINARY)
-        ) as at:
+        at = Shell(name, bench.folder, given, cwd=bench.project, under=AS_ORDINARY)
+        with contextlib.closing(at):
             yield bench, at
 
 
@@ -222,9 +210,8 @@ def test_nothing_runs_in_the_sandbox_while_its_launcher_is_stopped(ending: str) 
             inside = running_with(f"python3\0{bench.folder / 'bin' / 'codex'}")
             assert len(inside) >= 3
             assert states(launcher, *inside) == {"T"}
-            assert [each.name for each in (bench.project / name / ".git").iterdir()] == [
-                "README-aileron.txt"
-            ]
+            (left,) = (bench.project / name / ".git").iterdir()
+            assert left.name == "README-aileron.txt"
             counted = (bench.project / "count").stat().st_size
             if name != "new3":
                 at.run("fg")
@@ -258,14 +245,8 @@ TRUSTED = {
 }
 """What lets an agent begin without a question."""
 UP = {"codex": "? for shortcuts", "claude": "shift+tab to cycle"}
-REAL = [("codex", "bash", ())]
-if os.environ.get("AILERON_TEST_ALL"):
-    REAL = [
-        (agent, name, options)
-        for agent in ("codex", "claude")
-        for name in SHELLS
-        for options in ((), ("--no-sandbox",), ("--sandbox=offline",))
-    ]
+OPTIONS = ((), ("--no-sandbox",), ("--sandbox=offline",))
+REAL = variants(itertools.product(("codex", "claude"), SHELLS, OPTIONS))
 
 
 def type_until_there(at: Shell, text: str) -> None:

@@ -42,30 +42,14 @@ base_url = "{LLM}/mine"
 env_key = "MY_KEY"
 wire_api = "responses"
 """
-OPENCODE_MINE = json.dumps(
-    {
-        "model": "mine/chosen-model",
-        "provider": {
-            "mine": {
-                "npm": "@ai-sdk/openai-compatible",
-                "options": {"baseURL": f"{LLM}/mine", "apiKey": "{env:MY_KEY}"},
-                "models": {"chosen-model": {}},
-            }
-        },
-    }
-)
-PI_MINE = json.dumps(
-    {
-        "providers": {
-            "mine": {
-                "baseUrl": f"{LLM}/mine",
-                "api": "openai-completions",
-                "apiKey": "${MY_KEY}",
-                "models": [{"id": "chosen-model"}],
-            }
-        }
-    }
-)
+OPENCODES = {
+    "npm": "@ai-sdk/openai-compatible",
+    "options": {"baseURL": f"{LLM}/mine", "apiKey": "{env:MY_KEY}"},
+    "models": {"chosen-model": {}},
+}
+OPENCODE_MINE = json.dumps({"model": "mine/chosen-model", "provider": {"mine": OPENCODES}})
+PIS = {"baseUrl": f"{LLM}/mine", "api": "openai-completions", "apiKey": "${MY_KEY}"}
+PI_MINE = json.dumps({"providers": {"mine": {**PIS, "models": [{"id": "chosen-model"}]}}})
 GEMINI_KEY = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 
 
@@ -119,11 +103,8 @@ CASES = [
         files={".gemini/settings.json": GEMINI_KEY},
     ),
 ]  # fmt: skip
-HERE = [
-    each
-    for each in CASES
-    if ALL or (each.agent, each.about) in (("codex", "address"), ("claude", "bedrock"))
-]
+USUAL = (("codex", "address"), ("claude", "bedrock"))
+HERE = [each for each in CASES if ALL or (each.agent, each.about) in USUAL]
 
 
 @pytest.fixture(scope="module")
@@ -150,13 +131,12 @@ def fresh(shared: Bench, name: str) -> Bench:
 
 def text(seen: ModelRequest) -> str:
     """Return a request as cases write it: method and URL, a line for each header."""
-    return "\n".join(
-        [f"{seen.method} {seen.url}", *(f"{name}: {seen.headers[name]}" for name in seen.headers)]
-    )
+    headers = [f"{name}: {value}" for name, value in seen.headers.items()]
+    return "\n".join([f"{seen.method} {seen.url}", *headers])
 
 
 @pytest.mark.parametrize("case", HERE, ids=lambda each: f"{each.agent}-{each.about}")
-def test_what_a_person_has_set_for_an_agent_is_in_its_requests(
+def test_what_is_set_for_an_agent_is_in_its_requests(
     case: SettingsCase, shared_bench: Bench
 ) -> None:
     """Key, address, provider: the agent chooses in the sandbox as it does outside."""
@@ -167,7 +147,8 @@ def test_what_a_person_has_set_for_an_agent_is_in_its_requests(
 
     for name, content in case.files.items():
         bench.write(name, filled(content))
-    env = {"CLAUDE_CODE_MAX_RETRIES": "0", **THROUGH_PROXY, **case.env}
+    given = {"CLAUDE_CODE_MAX_RETRIES": "0", **THROUGH_PROXY, **case.env}
+    env = {name: filled(value) for name, value in given.items()}
     args = shlex.split(f"{PROMPTS[case.agent]} {case.args}")
 
     def is_shown() -> bool:
@@ -175,9 +156,7 @@ def test_what_a_person_has_set_for_an_agent_is_in_its_requests(
         return any(all(filled(words) in each for words in case.shown) for each in asked)
 
     deadline = time.monotonic() + 180
-    with bench.launched(
-        case.agent, *args, env={name: filled(value) for name, value in env.items()}
-    ) as running:
+    with bench.launched(case.agent, *args, env=env) as running:
         while not is_shown() and running.process.poll() is None and time.monotonic() < deadline:
             bench.llm.result_received.wait(0.05)
         running.process.terminate()

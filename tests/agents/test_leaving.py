@@ -17,13 +17,7 @@ open(own + "/hooks.json", "w").write("evil")
 open(own + "/config.toml", "w").write("notify = ['evil']")
 open(own + "/auth.json", "w").write('{"token": "renewed"}')
 """
-HISTORY = (
-    "archived_sessions",
-    "history.jsonl",
-    "session_index.jsonl",
-    "sessions",
-    "thread-writer-locks",
-)
+HISTORY = ("archived_sessions", "history.jsonl", "session_index.jsonl", "sessions")
 
 
 @pytest.fixture
@@ -60,9 +54,7 @@ exec sleep 600
 """
 
 
-def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
-    bench: Bench,
-) -> None:
+def test_what_a_killed_launchers_agent_left_is_moved_aside(bench: Bench) -> None:
     """Nobody is left to do it at the session's end; the person's next `cd` runs nothing."""
     with bench.launched("codex", env=bench.stand_in(ARMS)) as running:
         eventually((bench.project / "mark").exists)
@@ -81,7 +73,7 @@ def test_a_hook_of_one_sandboxed_launch_is_gone_in_the_next(bench: Bench) -> Non
     """The agent's own folder is a copy; the login alone comes back, and history stays in Aileron's home."""
     for _ in range(2):
         found = found_by("FOUND", bench.launch(LOOKS).output)
-        assert found == sorted((*HISTORY, "auth.json"))
+        assert found == sorted((*HISTORY, "auth.json", "thread-writer-locks"))
     own = bench.home / ".codex"
     assert [each.name for each in own.iterdir()] == ["auth.json"]
     assert json.loads((own / "auth.json").read_text()) == {"token": "renewed"}

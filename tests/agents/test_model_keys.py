@@ -60,9 +60,7 @@ def bench_with_keys(script: Script, folder: Path) -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_an_agent_works_with_a_placeholder_and_the_model_gets_the_key(
-    agent: str, tmp_path: Path
-) -> None:
+def test_an_agent_has_a_placeholder_and_the_model_gets_the_key(agent: str, tmp_path: Path) -> None:
     """From call to answer; keys of the person's shell reach neither the model nor the agent."""
     with bench_with_keys(sends_a_draft, tmp_path) as bench:
         bench.configure(agent)
@@ -89,9 +87,8 @@ def test_a_contained_agent_finds_nothing_of_the_key_that_its_requests_carry(fold
         return Say(text=f"you sent {KEY}")
 
     with bench_with_keys(repeats, folder) as bench:
-        result = searched(
-            bench, ASKS, OPENAI_API_KEY="qx7canary-of-the-shell", CODEX_API_KEY="qx7canary-too"
-        )
+        theirs = {"OPENAI_API_KEY": "qx7canary-of-the-shell", "CODEX_API_KEY": "qx7canary-too"}
+        result = searched(bench, ASKS, **theirs)
         assert result["found"] == []
         assert result["read"] > 20
         assert result["statuses"]["masked"] > 0

@@ -23,11 +23,8 @@ from tests.support.scripted_guest import FQN, furnish_guest
 from tests.support.variants import variants
 
 HOST = "api.example:443"
-PHRASE, KEY, ACCOUNT = (
-    "qx7canary-phrase-1c0f",
-    "qx7canary-key-51ab90",
-    "qx7canary-account@example.com",
-)
+PHRASE, KEY = "qx7canary-phrase-1c0f", "qx7canary-key-51ab90"
+ACCOUNT = "qx7canary-account@example.com"
 
 SEARCH = '''#!/usr/bin/env python3
 """Searches all that can be read for what begins like the canaries; prints where it found any."""
@@ -140,9 +137,7 @@ def searched(bench: Bench, more: str = "", **env: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", variants(KINDS))
-def test_a_contained_agent_finds_nothing_of_an_account_it_acts_with(
-    folder: Path, kind: str
-) -> None:
+def test_a_contained_agent_finds_nothing_of_its_account(folder: Path, kind: str) -> None:
     """While the vault is unlocked, after a call that used the account: no answer, process or file has it."""
     home = folder / "aileron"
     request = {"url": f"https://{HOST}/x", "credential": kind}

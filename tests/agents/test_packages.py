@@ -55,9 +55,8 @@ class Registry:
                 body = registry.files.get(self.path.rstrip("/"))
                 status = 401 if "/private" in self.path else 404 if body is None else 200
                 self.send_response(status)
-                self.send_header(
-                    "Content-Type", "text/html" if "simple" in self.path else "application/json"
-                )
+                kind = "text/html" if "simple" in self.path else "application/json"
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body or b"")))
                 self.end_headers()
                 self.wfile.write(body or b"")
@@ -104,26 +103,21 @@ class Registry:
     def _add_pypi(self) -> None:
         data = io.BytesIO()
         info = "wheeled-1.0.dist-info"
+        main = "import sys\nclass Main:\n    def run(): print(sys.argv)\n"
+        texts = {
+            "wheeled/__init__.py": main,
+            f"{info}/METADATA": "Metadata-Version: 2.1\nName: wheeled\nVersion: 1.0\n",
+            f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{info}/entry_points.txt": "[console_scripts]\nserve = wheeled:Main.run\n",
+            f"{info}/RECORD": "",
+        }
         with zipfile.ZipFile(data, "w") as archive:
-            archive.writestr(
-                "wheeled/__init__.py", "import sys\nclass Main:\n    def run(): print(sys.argv)\n"
-            )
-            archive.writestr(
-                f"{info}/METADATA", "Metadata-Version: 2.1\nName: wheeled\nVersion: 1.0\n"
-            )
-            archive.writestr(
-                f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            )
-            archive.writestr(
-                f"{info}/entry_points.txt", "[console_scripts]\nserve = wheeled:Main.run\n"
-            )
-            archive.writestr(f"{info}/RECORD", "")
+            for path, text in texts.items():
+                archive.writestr(path, text)
         self.files["/files/wheeled-1.0-py3-none-any.whl"] = data.getvalue()
         self.files["/files/source-1.0.tar.gz"] = b"never read"
-        for name, file in (
-            ("wheeled", "wheeled-1.0-py3-none-any.whl"),
-            ("source", "source-1.0.tar.gz"),
-        ):
+        for file in ("wheeled-1.0-py3-none-any.whl", "source-1.0.tar.gz"):
+            name = file.partition("-")[0]
             self.files[f"/simple/{name}"] = f'<a href="/files/{file}">{file}</a>'.encode()
 
 
@@ -196,9 +190,8 @@ def _public(folder: Path) -> dict[str, Any]:
         first = found[0]
         hello = json.dumps(HELLO).encode() + b"\n"
         answer = json.loads(_start(home, first.program, first.tree, hello))
-        file = next(
-            verify_tree(home, first.tree).rglob("index.js" if line.startswith("npx") else "*.pyc")
-        )
+        pattern = "index.js" if line.startswith("npx") else "*.pyc"
+        file = next(verify_tree(home, first.tree).rglob(pattern))
         data = file.read_bytes()
         file.chmod(0o600)
         file.write_bytes(bytes([data[0] ^ 1]) + data[1:])

@@ -1,4 +1,6 @@
-"""Launches in unusual places: worktrees, blanks and letters in paths, a linked home, nvm, a venv inside."""
+"""Launches in unusual places: worktrees, blanks and letters in paths, a linked home, nvm, a venv inside, and Aileron's
+own files under another name in the agent's project, as installers make them that link from a cache.
+"""
 
 import os
 import subprocess
@@ -48,17 +50,12 @@ def bench(bench: Bench) -> Bench:
 
 
 def launch_in(
-    bench: Bench,
-    project: Path,
-    bin_: Path,
-    *args: str,
-    home: Path | None = None,
-    command: Sequence[str] = CLI,
+    bench: Bench, project: Path, bin_: Path, *args: str, home: Path, command: Sequence[str] = CLI
 ) -> dict[str, Any]:
     env = bench.environment({"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"})
     done = run_forked(
         [*command, "launch", "codex", "--home", str(bench.console.home), "--", *args],
-        cwd=project, env={**env, "HOME": str(home or bench.home)},
+        cwd=project, env={**env, "HOME": str(home)},
     )  # fmt: skip
     return found_by("FOUND", done.stdout + done.stderr)
 
@@ -67,35 +64,20 @@ def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
     """The agent works there and commits; where config and hooks lie is not its to move."""
     main, tree = bench.folder / "main repo", bench.home / "wörk tree"
     git = ("git", "-c", "safe.directory=*", "-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run([*git, "init", "-q", str(main)], check=True)
-    subprocess.run(
-        [*git, "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True
-    )
-    subprocess.run(
-        [*git, "-C", str(main), "worktree", "add", "-q", "-b", "side", str(tree)], check=True
-    )
+    main.mkdir()
+    for words in ("init -q", "commit -q --allow-empty -m first", "worktree add -q -b side"):
+        place = [str(tree)] if "worktree" in words else []
+        subprocess.run([*git, *words.split(), *place], cwd=main, check=True)
     link = bench.folder / "link"
     link.symlink_to(bench.home)
-    found = launch_in(
-        bench, tree, program(bench.home / ".local/bin/codex", AGENT).parent, home=link
-    )
-    assert found == {
-        "cwd": str(tree),
-        "home": str(link),
-        "login": True,
-        "others": False,
-        "work": 1,
-        "git file": 30,
-        "replace git": 16,
-        "status": 0,
-        "log": "first",
-        "commit": 0,
-        "aileron": None,
-    }
-    log = subprocess.run(
-        [*git, "-C", str(tree), "log", "--format=%s"], check=True, capture_output=True, text=True
-    )
-    assert log.stdout == "by the agent\nfirst\n"
+    bin_ = program(bench.home / ".local/bin/codex", AGENT).parent
+    found = launch_in(bench, tree, bin_, home=link)
+    assert (found["cwd"], found["home"], found["log"]) == (str(tree), str(link), "first")
+    assert (found["login"], found["others"], found["aileron"]) == (True, False, None)
+    assert (found["work"], found["git file"], found["replace git"]) == (1, 30, 16)
+    assert (found["status"], found["commit"]) == (0, 0)
+    log = subprocess.check_output([*git, "-C", str(tree), "log", "--format=%s"], text=True)
+    assert log == "by the agent\nfirst\n"
 
 
 def test_aileron_in_a_venv_inside_the_project_cannot_be_changed(bench: Bench) -> None:
@@ -103,6 +85,32 @@ def test_aileron_in_a_venv_inside_the_project_cannot_be_changed(bench: Bench) ->
     command, packages = aileron_in(bench.project / ".venv")
     tried = f"{packages}:{bench.project / '.venv' / 'bin'}"
     bin_ = program(bench.folder / "bin" / "codex", AGENT).parent
-    found = launch_in(bench, bench.project, bin_, tried, command=command)
+    found = launch_in(bench, bench.project, bin_, tried, home=bench.home, command=command)
     assert found["aileron"] == [30, 30]
     assert found["work"] == 1
+
+
+WRITES = """\
+#!/usr/bin/env python3
+open(".venv/click.py", "w").write("evil")
+"""
+
+
+def test_what_an_agent_writes_in_its_environment_does_not_change_aileron(bench: Bench) -> None:
+    """The file became one of its own before the agent started; both kinds of names are told."""
+    command, packages = aileron_in(bench.folder / "tool")
+    (packages / "ours.py").write_text("good")
+    (bench.project / ".venv").mkdir()
+    (bench.project / ".venv" / "click.py").hardlink_to(packages / "ours.py")
+    (bench.project / ".venv" / "other.py").write_text("x")
+    (bench.folder / "cache.py").hardlink_to(bench.project / ".venv" / "other.py")
+    done = subprocess.run(
+        [*command, "launch", "codex", "--home", str(bench.console.home)],
+        cwd=bench.project, env=bench.environment(bench.stand_in(WRITES)),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (packages / "ours.py").read_text() == "good"
+    assert (bench.project / ".venv" / "click.py").read_text() == "evil"
+    assert "1 of Aileron's own files were hard links" in done.stderr
+    assert "hard links to files outside it: 1," in done.stderr

@@ -253,9 +253,7 @@ def met(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["github", "notion"])
-def test_a_call_shows_before_and_after_and_its_yes_is_one_request_with_the_vaults_token(
-    name: str,
-) -> None:
+def test_a_call_shows_before_and_after_and_its_yes_is_one_request_with_the_token(name: str) -> None:
     """Its reads before that are the agent's, the preview and the look again; each host it reached is on record.
 
     The token is in no answer, event, record, file or log, although the service repeats it in each answer. The

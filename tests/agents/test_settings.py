@@ -1,5 +1,7 @@
 """Your settings and the project's, as the agent gets them; who is asked, and when again."""
 
+import contextlib
+
 import pytest
 
 from tests.agents.agents_bench import Bench
@@ -25,7 +27,9 @@ def accepted(bench: Bench) -> list[dict[str, str]]:
 
 
 def test_without_a_terminal_nothing_starts_until_somebody_said_yes(bench: Bench) -> None:
-    """A sentence that shows what is asked for; after a yes, these bytes ask no more; others do."""
+    """A sentence that shows what is asked for; after a yes, these bytes ask no more; others do. No yes makes a
+    project's file more than it may be.
+    """
     file = bench.project / "aileron.toml"
     file.write_text(ASKS)
     code, output = launch_typed(bench)
@@ -38,16 +42,13 @@ def test_without_a_terminal_nothing_starts_until_somebody_said_yes(bench: Bench)
     assert launch_typed(bench)[0] == 0
     file.write_text(ASKS + "# changed\n")
     assert launch_typed(bench)[0] == 77
-
-
-def test_a_project_that_asks_for_too_much_starts_nothing_whatever_is_typed(bench: Bench) -> None:
-    """No yes makes a project's file more than it may be."""
-    (bench.project / "aileron.toml").write_text('[launch.codex]\nenv = { LD_PRELOAD = "x" }\n')
+    opened = bench.events().count("session.opened")
+    file.write_text('[launch.codex]\nenv = { LD_PRELOAD = "x" }\n')
     code, output = launch_typed(bench, "--accept-project")
     assert code == 1
     assert "aileron.toml: launch.codex.env.LD_PRELOAD" in output
     assert "args" not in output.replace(".args", "")
-    assert "session.opened" not in bench.events()
+    assert bench.events().count("session.opened") == opened
 
 
 @pytest.mark.real
@@ -57,12 +58,10 @@ def test_a_person_is_asked_and_only_yes_is_yes(bench: Bench, answer: str, code: 
     (bench.project / "aileron.toml").write_text(ASKS)
     terminal = Terminal(bench, AGENT)
     terminal.type("y\r")  # before the question: no answer to it
-    try:
+    with contextlib.closing(terminal):
         terminal.until("argument  --model=theirs")
         terminal.until(r"as they are now\? \[y/N\]")
         terminal.type(f"{answer}\r")
         assert terminal.end() == code, terminal.text
         assert ("colour 1" in terminal.text) == (code == 0)
         assert len(accepted(bench)) == (code == 0)
-    finally:
-        terminal.close()

@@ -108,9 +108,8 @@ def test_a_days_work_contained(bench: Bench) -> None:
     assert found["aliases"] == "alias.st status --short"
     assert "The agent's commits are not signed (commit.gpgsign)" in said
     assert ".vscode is new" in said
-    left = {
-        str(each.relative_to(bench.home / "scratch")) for each in _files(bench.home / "scratch")
-    }
+    scratch = bench.home / "scratch"
+    left = {str(each.relative_to(scratch)) for each in _files(scratch)}
     assert {"a", "old"} <= left
     assert not any(each.startswith((".vscode", "new/.git/")) for each in left)
     assert _files(bench.home / ".cache") == [bench.home / ".cache/uv/wheel"]

@@ -166,9 +166,7 @@ def addition() -> InjectedFile:
     return found
 
 
-def test_injected_files_go_with_their_folders_and_what_is_not_ours_is_left_alone(
-    tmp_path: Path,
-) -> None:
+def test_injected_files_go_with_their_folders_and_no_others(tmp_path: Path) -> None:
     """Also those that a killed launch left. Somebody else's extension of that name: a sentence, and nothing changed."""
     with InjectedFiles(tmp_path, [addition()]):
         assert (tmp_path / addition().path).exists()

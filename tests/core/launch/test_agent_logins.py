@@ -43,9 +43,7 @@ def launch(tmp_path: Path) -> Launch:
     return Launch(tmp_path)
 
 
-def test_refreshed_credentials_of_the_same_shape_come_back_while_the_agent_runs(
-    launch: Launch,
-) -> None:
+def test_refreshed_credentials_come_back_while_the_agent_runs(launch: Launch) -> None:
     """Not only at the end: the machine may lose its power before."""
     with launch.begin() as logins:
         logins.follow()
@@ -161,7 +159,7 @@ ROOT = str(Path(__file__).resolve().parents[3])
         ("launch.own.unlink(); launch.own.symlink_to('/etc/passwd')", BEFORE),
     ],
 )
-def test_a_login_outlives_a_launcher_that_was_killed(
+def test_a_login_outlives_a_killed_launcher(
     launch: Launch, tmp_path: Path, then: str, expected: str
 ) -> None:
     """The next launch or the console brings it out, by the record beside the agent's home, and removes the rest."""

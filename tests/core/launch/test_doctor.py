@@ -121,7 +121,7 @@ SANDBOX = (
     ids=["in namespaces alone", "in a sandbox"],
 )
 @needs_bubblewrap
-def test_an_agent_outside_a_sandbox_is_named(
+def test_an_uncontained_agent_is_named(
     tmp_path: Path, around: tuple[str, ...], outside: bool
 ) -> None:
     """A real process under the agent's name: other namespaces are no walls where the home is seen."""
@@ -133,11 +133,8 @@ def test_an_agent_outside_a_sandbox_is_named(
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         # The agent itself: what is around it names no program of that name in its first words.
-        (pid,) = (
-            each.parent.name
-            for each in Path("/proc").glob("[0-9]*/cmdline")
-            if _words(each) == words
-        )
+        cmdlines = Path("/proc").glob("[0-9]*/cmdline")
+        (pid,) = (each.parent.name for each in cmdlines if _words(each) == words)
         found = [each.text for each in running_agents({"codex"}, uid=os.getuid(), home=home)]
         other = [each.text for each in running_agents({"codex"}, uid=os.getuid() + 1, home=home)]
         process.stdin.close()

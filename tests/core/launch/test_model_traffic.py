@@ -331,16 +331,15 @@ def test_a_key_in_the_vault_is_enough_for_an_agent_without_one(providers: set[st
         ("pi", {"ANTHROPIC_OAUTH_TOKEN": "t"}, {}, (), "ANTHROPIC_OAUTH_TOKEN is set"),
     ],
 )  # fmt: skip
-def test_a_login_of_its_own_is_left_alone_and_named(
+def test_a_login_of_its_own_is_named(
     agent: str, env: Texts, settings: Texts, args: Args, reason: str
 ) -> None:
     """It would count over the placeholder, or the agent would pay in another way than before."""
     after, unused = with_keys_placed(agent, settings, args=args, env=env)
     assert any("is not used" in each and reason in each for each in unused)
     provider = unused[0].split()[4]
-    first = next(
-        names[0] for name, names in AGENTS[agent].key_variables.items() if name == provider
-    )
+    key_variables = AGENTS[agent].key_variables.items()
+    first = next(names[0] for name, names in key_variables if name == provider)
     assert after.get(first) == KEYS.get(first)
 
 

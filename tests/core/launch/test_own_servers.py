@@ -119,7 +119,7 @@ _KEYED = '"/dir", "--api-key", "s3cret"'
         ("goose", ".config/goose/config.yaml", _YAML.replace("/dir", '"/dir"')),
     ],
 )
-def test_what_was_imported_from_the_agents_settings_is_off_in_them(
+def test_what_was_imported_from_settings_is_off(
     agent: str, path: str, text: str, tmp_path: Path
 ) -> None:
     """Its key is in the vault, and stands in the command as a name."""

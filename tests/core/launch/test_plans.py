@@ -129,14 +129,13 @@ def test_what_brings_its_own_tools_back_is_said(
         (("--policy", "typed"), {}, []),
     ],
 )
-def test_ones_own_gemini_policies_stay_beside_ours(
+def test_ones_own_gemini_policies_stay(
     args: tuple[str, ...], settings: dict[str, str], own: list[str]
 ) -> None:
     """Its `--policy` takes the place of those that it reads otherwise; a project's are none of them."""
     argv = plan_of("gemini", args=args, settings=settings).argv
-    assert [each for each in argv if each.startswith("--policy=")] == [
-        f"--policy={each}" for each in own
-    ]
+    found = [each for each in argv if each.startswith("--policy=")]
+    assert found == [f"--policy={each}" for each in own]
 
 
 def test_ones_own_goose_extensions_stay_less_what_acts() -> None:

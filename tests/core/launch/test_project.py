@@ -100,9 +100,8 @@ def compared_settings(
 
 def test_a_changed_file_names_what_it_asks_for_more(project: Path, tmp_path: Path) -> None:
     old = settings_in(project, OLD)
-    assert settings_contents(old, CLAUDE, tmp_path, None) == (
-        ("aileron.toml", FileContentView(text=OLD)),
-    )
+    first = (("aileron.toml", FileContentView(text=OLD)),)
+    assert settings_contents(old, CLAUDE, tmp_path, None) == first
     keep_settings(tmp_path, old)
     new = settings_in(project, NEW.replace("\x1b", ""))
     view = compared_settings(tmp_path, old, new)["aileron.toml"]
@@ -135,9 +134,8 @@ def test_settings_of_the_agents_own_files_are_compared_too(project: Path, tmp_pa
     (project / ".claude" / "settings.json").unlink()
     alone = settings_in(project, OLD)
     gone = compared_settings(tmp_path, both, alone)[".claude/settings.json"]
-    drawn = [
-        plain_text(each.pieces) for each in settings_blocks(((".claude/settings.json", gone),))
-    ]
+    blocks = settings_blocks(((".claude/settings.json", gone),))
+    drawn = [plain_text(each.pieces) for each in blocks]
     assert "accepted before; it now asks for nothing" in drawn
 
 
@@ -152,15 +150,12 @@ def test_what_was_not_kept_is_said_to_be_missing(project: Path, tmp_path: Path, 
             copy.unlink()
         else:
             copy.write_text("[launch.claude]\n")
-    view = compared_settings(tmp_path, old, settings_in(project, NEW.replace("\x1b", "")))[
-        "aileron.toml"
-    ]
+    new = settings_in(project, NEW.replace("\x1b", ""))
+    view = compared_settings(tmp_path, old, new)["aileron.toml"]
     assert (view.before.text, view.before.changes) == (None, ())
 
 
-async def test_a_console_keeps_the_copies_of_accepted_projects_and_no_others(
-    home: Path, project: Path
-) -> None:
+async def test_a_console_keeps_the_copies_of_accepted_projects(home: Path, project: Path) -> None:
     """What a launch wrote stays while it is what is accepted, and goes when something else is."""
     old = settings_in(project, OLD)
     new = settings_in(project, '[launch.claude]\nargs = ["--model=opus"]\n')

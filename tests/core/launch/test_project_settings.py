@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.errors import FileProblems, Forbidden, NotFound
+from aileron_core.launch import settings_files
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.project import (
     denied_arguments,
@@ -20,13 +21,7 @@ from aileron_core.launch.project import (
     person_settings,
     read_project_settings,
 )
-from aileron_core.launch.settings_files import (
-    json_table,
-    option_value,
-    parse_env_file,
-    toml_table,
-    yaml_table,
-)
+from aileron_core.launch.settings_files import json_table, option_value
 from aileron_core.settings import LaunchSettings
 from aileron_tui.cli.check import validate_project
 from aileron_tui.cli.output import EXIT, CommandContext
@@ -41,9 +36,7 @@ def with_settings(project: Path, text: str) -> Path:
     return project
 
 
-def test_a_project_asks_for_nothing_without_settings_or_to_hide_and_names_no_other_path(
-    project: Path,
-) -> None:
+def test_a_project_may_hide_unasked_and_name_no_other_path(project: Path) -> None:
     """Hiding gives an agent nothing, so nobody is asked; reading and writing are the person's to allow."""
     assert read_project_settings(project, CODEX) is None
     with_settings(project, '[launch.pi]\nargs = ["--verbose"]\n')
@@ -115,9 +108,7 @@ def test_what_a_launch_takes_is_valid(project: Path, capsys: pytest.CaptureFixtu
         validate_project(context, project / "none.toml")
 
 
-def test_looks_language_and_model_may_be_set_and_hostile_text_is_shown_as_marks(
-    project: Path,
-) -> None:
+def test_looks_and_model_may_be_set_and_hostile_text_is_shown_as_marks(project: Path) -> None:
     """What a person is asked about cannot draw on their terminal."""
     text = '[launch.codex]\nargs = ["--model=gpt-5"]\nenv = { NO_COLOR = "1", LC_ALL = "C" }\n'
     asked = read_project_settings(with_settings(project, text), CODEX)
@@ -137,9 +128,8 @@ def test_looks_language_and_model_may_be_set_and_hostile_text_is_shown_as_marks(
 def test_no_variable_that_runs_code_or_overrides_the_launch(project: Path, name: str) -> None:
     """No env outside a list; the refusal names file and key, and says what to do."""
     with_settings(project, f'[launch.codex]\nenv = {{ {name} = "x" }}\n')
-    with pytest.raises(
-        FileProblems, match=rf"aileron.toml: launch.codex.env.{name}: .*config.toml"
-    ):
+    said = rf"aileron.toml: launch.codex.env.{name}: .*config.toml"
+    with pytest.raises(FileProblems, match=said):
         read_project_settings(project, CODEX)
 
 
@@ -295,9 +285,13 @@ def test_json_is_read_as_it_is_with_and_without_comments(table: dict[str, object
 @given(st.text())
 def test_no_text_makes_a_reader_fail(text: str) -> None:
     """What cannot be parsed is None or nothing, never an error of ours."""
-    for found in (json_table(text), toml_table(text), yaml_table(text)):
+    for found in (
+        json_table(text),
+        settings_files.toml_table(text),
+        settings_files.yaml_table(text),
+    ):
         assert found is None or isinstance(found, dict)
-    assert isinstance(parse_env_file(text), dict)
+    assert isinstance(settings_files.parse_env_file(text), dict)
     option_value(text.split(), "--model")
 
 

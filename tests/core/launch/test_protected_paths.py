@@ -158,9 +158,7 @@ def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: P
     assert list(finish_sessions(home)) == []
 
 
-def test_a_record_that_cannot_be_read_is_reported_and_what_is_found_again_once(
-    tmp_path: Path,
-) -> None:
+def test_a_record_that_cannot_be_read_is_told_and_what_is_found_once(tmp_path: Path) -> None:
     """Nothing is dropped in silence. What cannot be moved away the console finds whenever a session ends."""
     watched = tmp_path / "aside" / "watched"
     watched.mkdir(parents=True)

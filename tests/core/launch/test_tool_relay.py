@@ -64,7 +64,7 @@ def tool_relay(peer: ToolConsole, tmp_path: Path) -> Iterator[ToolRelay]:
         made.stop()
 
 
-def test_calls_and_answers_pass_and_nothing_that_a_worker_makes_up(
+def test_calls_and_answers_pass_and_nothing_made_up(
     peer: ToolConsole, tool_relay: ToolRelay
 ) -> None:
     assert peer.features == {kind: {"worker": kind} for kind in ("files", "commands")}
@@ -96,7 +96,7 @@ def test_a_call_ends_alone_and_with_its_console(peer: ToolConsole, tool_relay: T
     assert peer.results.empty()
 
 
-def test_a_worker_that_ends_is_reported_and_the_other_goes_on_and_ends_with_the_session(
+def test_a_worker_that_ends_is_told_and_the_other_goes_on(
     peer: ToolConsole, tool_relay: ToolRelay
 ) -> None:
     peer.send("commands", {"id": 901, "op": "end", "args": {}})

@@ -161,9 +161,7 @@ def test_both_have_what_the_session_may_use_and_nothing_of_its_agents(
     assert found == output.replace("{name}", sandboxed.folder.name)
 
 
-def test_a_dry_run_lists_what_each_has_and_only_commands_have_a_network(
-    sandboxed: Launched,
-) -> None:
+def test_a_dry_run_lists_what_each_has_and_commands_have_a_network(sandboxed: Launched) -> None:
     """Links too, which bubblewrap makes in no home that has them."""
     sandboxes = json.loads(dry_run(sandboxed.folder, "--json"))["tool_sandboxes"]
     table = dry_run(sandboxed.folder).partition("both have:")[2].partition("  command ")[0]
@@ -191,9 +189,8 @@ def test_git_goes_on_in_a_repository_that_a_command_makes(sandboxed: Launched) -
     script = "git init -q sub; cd sub; git commit -qm one --allow-empty; until [ -e ../hidden ]; do sleep 0.02; done"
     command = f"{script}; git commit -qm two --allow-empty"
     sandboxed.console.send("commands", {"id": 902, "op": "run", "args": {"command": command}})
-    eventually(
-        lambda: {each.name for each in (sandboxed.project / "sub" / ".git").glob("*")} == {README}
-    )
+    git = sandboxed.project / "sub" / ".git"
+    eventually(lambda: {each.name for each in git.glob("*")} == {README})
     hidden.touch()
     by, frame = sandboxed.console.results.get(timeout=30)
     assert (by, frame["result"]["exit_code"]) == ("commands", 0)
@@ -218,9 +215,7 @@ def test_without_a_sandbox_the_workers_are_processes_with_nothing_of_aileron() -
 @pytest.mark.parametrize(
     ("sandbox", "shared"), [("on", True), ("hosts", False), ("offline", False)]
 )
-def test_commands_share_the_sessions_network_where_it_is_all_of_this_machines(
-    sandbox: Any, shared: bool
-) -> None:
+def test_commands_share_the_sessions_network_where_it_is_whole(sandbox: Any, shared: bool) -> None:
     folder = Path("/nonexistent")
     request = LaunchRequest(
         agent=AGENTS["codex"], args=(), project=folder, home=folder, aileron_home=folder, env={},

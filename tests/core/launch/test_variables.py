@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.launch import variables
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.variables import (
-    NEVER_CARRIED,
-    AgentEnvironment,
-    agent_environment,
-    is_carried,
-)
+from aileron_core.launch.variables import AgentEnvironment, agent_environment
 from aileron_core.settings import LaunchSettings
 
 SECRET = "a-value-that-no-sentence-holds"
@@ -41,7 +37,7 @@ def environment_of(
     return found
 
 
-BROAD = [pattern.replace("*", "X") for pattern in NEVER_CARRIED]
+BROAD = [pattern.replace("*", "X") for pattern in variables.NEVER_CARRIED]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -78,7 +74,7 @@ def test_what_an_agent_takes_reaches_it_as_it_is(agent: str, names: str, tmp_pat
     env = dict.fromkeys((*names.split(), "AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION"), "{}")
     found = environment_of(agent, tmp_path, {**env, "DATABASE_URL": SECRET})
     assert (found.env, found.notices) == (env, ())
-    assert all(map(is_carried, env))
+    assert all(map(variables.is_carried, env))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +89,7 @@ def test_what_an_agent_takes_reaches_it_as_it_is(agent: str, names: str, tmp_pat
         ("gemini", ".gemini/settings.json", '{"model": {"name": "$MY_KEY"}}'),
     ],
 )  # fmt: skip
-def test_a_variable_that_your_settings_name_for_a_key_is_carried(
+def test_a_variable_that_settings_name_for_a_key_is_carried(
     agent: str, file: str, text: str, tmp_path: Path
 ) -> None:
     """As outside; no value of any other setting brings a variable in, and no project's."""
@@ -110,10 +106,8 @@ def test_a_variable_that_your_settings_name_for_a_key_is_carried(
 
 def test_a_setting_that_is_typed_names_variables_too(tmp_path: Path) -> None:
     """Codex' `-c`, in one word or two, with and without quotes."""
-    for typed in (
-        '-cmodel_providers.x.env_key="MY_KEY"',
-        "--config=model_providers.x.env_key=MY_KEY",
-    ):
+    key = "model_providers.x.env_key"
+    for typed in (f'-c{key}="MY_KEY"', f"--config={key}=MY_KEY"):
         assert "MY_KEY" in environment_of("codex", tmp_path, {"MY_KEY": SECRET}, typed).env
 
 

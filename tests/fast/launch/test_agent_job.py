@@ -36,9 +36,8 @@ def test_an_interpreter_outside_the_sandbox_is_said_to_be_missing_there(tmp_path
     """It may be installed: its folder is not in the sandbox."""
     program = tmp_path / "codex"
     program.touch()
-    said = agent_job.failed_start(
-        str(program), FileNotFoundError(2, "No such file"), in_sandbox=True
-    )
+    error = FileNotFoundError(2, "No such file")
+    said = agent_job.failed_start(str(program), error, in_sandbox=True)
     assert "is a script whose interpreter is not in the sandbox" in said
     assert said.endswith("or launch with --no-sandbox.")
 

@@ -10,10 +10,8 @@ from aileron_core.connectors.builtin.connector import worker_files
 
 def test_it_has_all_that_it_imports() -> None:
     """Of what its modules import anywhere: the standard library is there, and nothing else is."""
-    copied = {
-        name.removesuffix(".pyc").removesuffix("/__init__").replace("/", ".")
-        for name in worker_files()
-    }
+    names = [each.removesuffix(".pyc").removesuffix("/__init__") for each in worker_files()]
+    copied = {each.replace("/", ".") for each in names}
     missing: set[str] = set()
     for name in copied - {"__main__"}:
         spec = find_spec(name)
