@@ -72,13 +72,8 @@ class Ended:
 
     code: int
     output: str
-    seen: frozenset[str] | None
-
-    @property
-    def command_lines(self) -> frozenset[str]:
-        """Every command line that was seen on this machine while it ran, if it was watched."""
-        assert self.seen
-        return self.seen
+    command_lines: frozenset[str]
+    """Every one that was seen on this machine while it ran, if it was watched."""
 
 
 @dataclass
@@ -120,15 +115,8 @@ class Bench:
         env = {**self.stand_in(program), **env}
         return self.run("codex", *args, options=options, env=env, code=None)
 
-    def run(
-        self,
-        agent: str,
-        *args: str,
-        options: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
-        code: int | None = 0,
-    ) -> "Ended":
-        with self.launched(agent, *args, options=options, env=env) as running:
+    def run(self, agent: str, *args: str, code: int | None = 0, **given: Any) -> "Ended":
+        with self.launched(agent, *args, **given) as running:
             return running.end(code)
 
     def aileron(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -248,8 +236,8 @@ class Running:
         output, _ = self.process.communicate(timeout=_SECONDS)
         self.stop()
         assert code in (None, self.process.returncode), output
-        seen = frozenset(self._lines) if self._watched else None
-        return Ended(code=self.process.returncode, output=output, seen=seen)
+        lines = frozenset(self._lines)
+        return Ended(code=self.process.returncode, output=output, command_lines=lines)
 
 
 _SETTINGS = {

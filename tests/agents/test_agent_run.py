@@ -21,9 +21,6 @@ from tests.support.processes import eventually
 from tests.support.scripted_answers import Events, sse
 from tests.support.terminal import Pty
 
-MODELS = ["gpt-test", "claude-test"]
-"""One for each API that `aileron run` speaks."""
-
 
 def sends_what_it_lists(conversation: Conversation) -> Say | CallTool:
     send = CallTool(name="send_draft", args={"draft_id": DRAFT})
@@ -60,7 +57,7 @@ def bench() -> Iterator[Bench]:
         yield running
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", ["gpt-test", "claude-test"])  # one for each API
 def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
     """Through the gateway with the key of the environment; a person is waited for."""
     with bench_of(sends_what_it_lists) as bench:
@@ -195,7 +192,7 @@ def model_of(
         model.headers.append({name.lower(): text for name, text in request.headers.items()})
         before(len(model.asked))
         said = left.pop(0) if len(left) > 1 else left[0]
-        data = said if isinstance(said, bytes) else _streamed(said)
+        data = said if isinstance(said, bytes) else sse([*said, ("", "[DONE]")])
         reply(request, status, data, {"Content-Type": media, "Content-Encoding": coding})
 
     with http_server(answer) as server:
@@ -203,25 +200,21 @@ def model_of(
         yield model
 
 
-def _streamed(chunks: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return the events of one answer: each chunk is a choice's delta, or its finish reason."""
-    events: Events = []
-    for each in chunks:
-        choice = {"index": 0, "delta": each.get("delta", {}), "finish_reason": each.get("finish")}
-        events.append(("", {"id": "c", "object": "chat.completion.chunk", "choices": [choice]}))
-    return sse([*events, ("", "[DONE]")])
+def chunk(finish: str | None = None, **delta: Any) -> tuple[str, dict[str, Any]]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return "", {"id": "c", "object": "chat.completion.chunk", "choices": [choice]}
 
 
-def says_chunks(text: str, finish: str = "stop") -> list[dict[str, Any]]:
-    return [{"delta": {"role": "assistant", "content": text}}, {"finish": finish}]
+def says_chunks(text: str, finish: str = "stop") -> Events:
+    return [chunk(role="assistant", content=text), chunk(finish)]
 
 
-def tool_calls(*asked: tuple[str, str]) -> list[dict[str, Any]]:
+def tool_calls(*asked: tuple[str, str], finish: str = "tool_calls") -> Events:
     found = [
         {"index": n, "id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": args}}
         for n, (name, args) in enumerate(asked)
     ]  # fmt: skip
-    return [{"delta": {"role": "assistant", "tool_calls": found}}, {"finish": "tool_calls"}]
+    return [chunk(role="assistant", tool_calls=found), chunk(finish)]
 
 
 def ask_agent(
@@ -231,8 +224,10 @@ def ask_agent(
     return end(start_run(bench, *base, *(words or ("Go.",)), **more), code)
 
 
-def test_several_calls_of_one_turn_are_each_answered(bench: Bench) -> None:
-    """What is no tool, no JSON or not of the schema is the model's to mend; each call has its reply."""
+def test_several_calls_of_one_turn_are_each_answered_and_no_text_draws(bench: Bench) -> None:
+    """What is no tool, no JSON or not of the schema is the model's to mend; each call has its reply. A terminal obeys
+    nothing that a model says, in pieces too, and where there is no end of a word.
+    """
     ones = ("get_draft", '{"id": "r-0"}'), ("nope", "{}"), ("list_drafts", "{"), ("list_drafts", "")
     with model_of(tool_calls(*ones), says_chunks("Done.")) as model:
         out, err = ask_agent(bench, model)
@@ -243,9 +238,16 @@ def test_several_calls_of_one_turn_are_each_answered(bench: Bench) -> None:
         assert words in said[f"call_{n}"]
     assert "get-draft: failed" in err
     assert "authorization" not in model.headers[0]
+    pieces = ["One \x1b]0;", "title\x07 two\r", "\n", "\u202eevil ", "x" * 500, "\tend\n"]
+    with model_of([*(chunk(content=piece) for piece in pieces), chunk("stop")]) as model:
+        out, _ = ask_agent(bench, model)
+    assert out.startswith("One ‹ESC›]0;title‹BEL› two\n‹RLO›evil ")
+    assert out.endswith(f"{'x' * 500}    end\n")
+    assert not [char for char in out if char != "\n" and not char.isprintable()]
 
 
-def test_calls_without_end_are_an_error_and_what_ran_is_said(bench: Bench) -> None:
+def test_calls_without_end_are_an_error_and_json_is_one_object(bench: Bench) -> None:
+    """What ran is said."""
     with model_of(tool_calls(("list_drafts", "{}"))) as model:
         _, err = ask_agent(bench, model, "Go.", code=1)
         assert "the model was asked 32 times for it" in err
@@ -256,13 +258,20 @@ def test_calls_without_end_are_an_error_and_what_ran_is_said(bench: Bench) -> No
     assert said["status"] == "failed"
     calls = {(call["action"], call["status"]) for call in said["calls"]}
     assert calls == {("list-drafts", "completed")}
+    with model_of(tool_calls(("list_drafts", "{}")), says_chunks("Two drafts.")) as model:
+        out, err = ask_agent(bench, model, "--json", "Go.")
+    assert err == ""
+    said = json.loads(out)
+    assert (said["status"], said["text"]) == ("completed", "Two drafts.")
+    (call,) = said["calls"]
+    assert (call["action"], call["status"]) == ("list-drafts", "completed")
+    assert call["id"].startswith("run-")
 
 
 def test_an_answer_that_was_cut_off_is_said_to_be_and_its_call_not_made(bench: Bench) -> None:
     """Its arguments may lack what the model was about to write."""
     for finish in ("length", "content_filter"):
-        cut = [*tool_calls(("list_drafts", ""))[:1], {"finish": finish}]
-        with model_of(cut) as model:
+        with model_of(tool_calls(("list_drafts", ""), finish=finish)) as model:
             out, err = ask_agent(bench, model, "--json", "Go.")
         assert (json.loads(out)["calls"], json.loads(out)["stop"]) == ([], finish)
         assert err == ""
@@ -295,33 +304,16 @@ def test_what_is_no_answer_of_a_model_is_an_error_that_says_what_it_is(bench: Be
     assert f"{host} cannot be reached on port {port}" in ask_agent(bench, model, code=1)[1]
 
 
-def test_a_terminal_obeys_nothing_that_a_model_says(bench: Bench) -> None:
-    """In pieces too, and where there is no end of a word."""
-    pieces = ["One \x1b]0;", "title\x07 two\r", "\n", "\u202eevil ", "x" * 500, "\tend\n"]
-    answer = [*({"delta": {"content": piece}} for piece in pieces), {"finish": "stop"}]
-    with model_of(answer) as model:
-        out, _ = ask_agent(bench, model)
-    assert out.startswith("One ‹ESC›]0;title‹BEL› two\n‹RLO›evil ")
-    assert out.endswith(f"{'x' * 500}    end\n")
-    assert not [char for char in out if char != "\n" and not char.isprintable()]
-
-
-def test_one_object_in_json(bench: Bench) -> None:
-    with model_of(tool_calls(("list_drafts", "{}")), says_chunks("Two drafts.")) as model:
-        out, err = ask_agent(bench, model, "--json", "Go.")
-    assert err == ""
-    said = json.loads(out)
-    assert (said["status"], said["text"]) == ("completed", "Two drafts.")
-    (call,) = said["calls"]
-    assert (call["action"], call["status"]) == ("list-drafts", "completed")
-    assert call["id"].startswith("run-")
-
-
 SECRET = "canary-key"
 
 
-def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench) -> None:
-    """A word that asks for calls to be told goes no further than the console: who knows it could invent some."""
+def test_a_key_goes_to_that_server_alone_and_one_that_cannot_be_sent_is_not_quoted(
+    bench: Bench,
+) -> None:
+    """A word that asks for calls to be told goes no further than the console: who knows it could invent some.
+
+    Options that would do nothing are refused.
+    """
     words = ("--key-variable", "MY_KEY", "Hello?")
     with model_of(says_chunks("Hello.")) as model:
         assert "MY_KEY is not set" in ask_agent(bench, model, *words, code=2)[1]
@@ -329,9 +321,6 @@ def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench)
         (sent,) = model.headers
         assert sent["authorization"] == f"Bearer {SECRET}"
         assert not {"aileron-calls", "connection"} & {*sent}
-
-
-def test_a_key_that_cannot_be_sent_is_not_quoted_and_idle_options_refused(bench: Bench) -> None:
     with model_of(says_chunks("Hello.")) as model:
         for end_, words in (("\r", ("--json",)), (" ", ()), ("\n", ()), ("é", ())):
             words = ("--key-variable", "MY_KEY", *words, "Hi")

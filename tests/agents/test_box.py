@@ -66,10 +66,13 @@ def test_nothing_of_the_machine_is_there_but_a_listed_host(result: dict[str, Any
     assert result["offline"]["reached"] == [[], [], []]
 
 
-def test_files_are_read_only_for_a_read(result: dict[str, Any]) -> None:
+def test_files_are_read_only_for_a_read_and_written_during_calls_alone(
+    result: dict[str, Any],
+) -> None:
     """A read that writes gets EROFS; for a write, what the person's own tools obey still does unless it is listed.
 
     What is new there and they would obey is moved away at the end: nothing can be mounted over what is not there.
+    Where it is made, or a file is open, when a call ends, the server is ended instead of paused.
     """
     writes = {name for name in result["read"] if name.startswith("write ")}
     assert len(writes) == 8
@@ -85,10 +88,6 @@ def test_files_are_read_only_for_a_read(result: dict[str, Any]) -> None:
         ".vimrc is new", ".git is new",
     ]  # fmt: skip
     assert result["write"]["left"] == []
-
-
-def test_what_may_write_does_so_during_calls_alone(result: dict[str, Any]) -> None:
-    """Where it made what a person's own tools obey, or has a file open, it is ended instead."""
     paused = result["paused"]
     assert paused[""] == {
         "pauses": [True, True], "grows": [False, True, False], "resumes": [True, False], "moved": [], "git": True,

@@ -14,32 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import DRAFT, Bench, ScriptedLlm, found_by, silent, workbench
+from tests.agents.agents_bench import DRAFT, ScriptedLlm, found_by, silent, workbench
 from tests.support.processes import running_with
 from tests.support.variants import variants
 
 PROBE = Path(__file__).parent / "probe.py"
-
-
-def _make_project(bench: Bench) -> None:
-    subprocess.run(["git", "init", "-q", str(bench.project)], check=True)
-    bench.write(".codex/auth.json", '{"token": "old"}')
-    bench.write(".ssh/id_ed25519", "a key")
-
-
-def _probe(bench: Bench, given: dict[str, Any], *options: str) -> tuple[dict[str, Any], str]:
-    hostile = {
-        "CODEX_API_KEY": json.dumps(given),
-        "TMUX": "/tmp/tmux-0/default,1,0",
-        "DBUS_SESSION_BUS_ADDRESS": "unix:path=/run/user/0/bus",
-        "SSH_AUTH_SOCK": given["pathname"],
-        "AILERON_VAULT_PASSPHRASE": "open sesame",
-        "DISPLAY": ":0",
-        "WAYLAND_DISPLAY": "wayland-0",
-    }
-    program = f"#!/usr/bin/env python3\n{PROBE.read_text()}"
-    output = bench.launch(program, options=options, **hostile).output
-    return found_by("PROBE", output), output
 
 
 @pytest.fixture(scope="module", params=variants(("on", "offline", "hosts"), usual=2))
@@ -54,7 +33,9 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         listener.bind(place)
         listener.listen()
     with workbench(folder, ScriptedLlm(silent)) as bench:
-        _make_project(bench)
+        subprocess.run(["git", "init", "-q", str(bench.project)], check=True)
+        bench.write(".codex/auth.json", '{"token": "old"}')
+        bench.write(".ssh/id_ed25519", "a key")
         victim = bench.console.session()
         asked = bench.console.run("send-draft", {"draft_id": DRAFT}, victim["token"]).json
         given = {
@@ -71,8 +52,19 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
             "key": key,
         }
         before = bench.fingerprint()
-        probed, output = _probe(bench, given, f"--sandbox={request.param}")
-        probed |= {"kind": request.param, "output": output}
+        hostile = {
+            "CODEX_API_KEY": json.dumps(given),
+            "TMUX": "/tmp/tmux-0/default,1,0",
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/run/user/0/bus",
+            "SSH_AUTH_SOCK": given["pathname"],
+            "AILERON_VAULT_PASSPHRASE": "open sesame",
+            "DISPLAY": ":0",
+            "WAYLAND_DISPLAY": "wayland-0",
+        }
+        program = f"#!/usr/bin/env python3\n{PROBE.read_text()}"
+        options = [f"--sandbox={request.param}"]
+        output = bench.launch(program, options=options, **hostile).output
+        probed = {**found_by("PROBE", output), "kind": request.param, "output": output}
         probed["left"] = running_with(f"start.py\0{bench.console.port}\0")
         after = bench.fingerprint()
         probed["changed"] = {name for name, _ in {*before.items()} ^ {*after.items()}}

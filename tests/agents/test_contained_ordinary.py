@@ -37,15 +37,6 @@ def _owned(path: Path, user: int) -> Path:
     return path
 
 
-def _project(folder: Path, user: int) -> Path:
-    project = _owned(folder / "project", user)
-    _owned(project / ".git" / "hooks", user)
-    (project / ".git" / "config").write_text("[core]\n")
-    for path in (project / ".git", project / ".git" / "config"):
-        os.chown(path, user, user)
-    return project
-
-
 @pytest.fixture(scope="module", params=[USER, 0])
 def found_as_user(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """What the probe could do as an ordinary user, and as root past the refusal to launch, beside what is that user's."""
@@ -76,8 +67,13 @@ def found_as_user(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         "abstract": abstract, "pathname": str(path), "console": str(path), "home": str(there),
         "pid": neighbour.pid, "port": 9, "approval": "x", "session": "x", "token": "x", "key": "x",
     }  # fmt: skip
+    project = _owned(folder / "project", user)
+    _owned(project / ".git" / "hooks", user)
+    (project / ".git" / "config").write_text("[core]\n")
+    for each in (project / ".git", project / ".git" / "config"):
+        os.chown(each, user, user)
     spec = SandboxSpec(
-        bwrap=bwrap, project=_project(folder, user), home=folder / "person",
+        bwrap=bwrap, project=project, home=folder / "person",
         private_home=_owned(folder / "own", user), launch_dir=_owned(folder / "private", user),
         socket=None,
     )  # fmt: skip

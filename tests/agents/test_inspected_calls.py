@@ -59,27 +59,21 @@ def kept_bytes(bench: Bench) -> bytes:
 
 
 @pytest.mark.parametrize("agent", variants(NATIVE))
-def test_a_native_call_past_intercepted_tools_is_seen(agent: str, tmp_path: Path) -> None:
-    """The agent refuses it, and what is on record is that the model called it; no argument, no text."""
+@pytest.mark.parametrize("intercepted", [True, False], ids=["intercepted", "usual"])
+def test_a_native_call_is_seen(agent: str, intercepted: bool, tmp_path: Path) -> None:
+    """On record is that the model called it, also where the agent refuses it; no argument, no text, no question."""
     native = NATIVE[agent]
-    llm = ScriptedLlm(in_turn(OURS, native, end=f"FINAL {CANARY}"))
+    ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}[agent]
+    calls = [OURS, native] if intercepted else [native]
+    llm = ScriptedLlm(in_turn(*calls, end=f"FINAL {CANARY}"))
     with workbench(tmp_path, llm, inspect=True) as bench:
-        run_agent(bench, agent, ["--intercept-builtins"])
-        ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}
-        assert counts(bench) == {native.name: 1, ours[agent]: 1}
+        run_agent(bench, agent, ["--intercept-builtins"] if intercepted else [])
+        assert counts(bench) == {native.name: 1, **({ours: 1} if intercepted else {})}
         assert went_around(bench) == [native.name]
-        assert not (bench.project / "made.txt").exists()
-        assert b"session.went_around" in kept_bytes(bench)
-        assert CANARY.encode() not in kept_bytes(bench)
-
-
-@pytest.mark.parametrize("agent", variants(NATIVE))
-def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: Path) -> None:
-    """Here it runs. Nothing asked a person."""
-    native = NATIVE[agent]
-    llm = ScriptedLlm(in_turn(native, end=f"FINAL {CANARY}"))
-    with workbench(tmp_path, llm, inspect=True) as bench:
-        run_agent(bench, agent, [])
-        assert (bench.project / "made.txt").read_text() == f"{CANARY}\n"
-        assert counts(bench) == {native.name: 1}
-        assert went_around(bench) == [native.name]
+        made = bench.project / "made.txt"
+        if not intercepted:
+            assert made.read_text() == f"{CANARY}\n"
+        else:
+            assert not made.exists()
+            assert b"session.went_around" in kept_bytes(bench)
+            assert CANARY.encode() not in kept_bytes(bench)

@@ -298,35 +298,6 @@ def at_work_in(folder: Path) -> list[str]:
     return found
 
 
-def set_up(bench: Bench, agent: str) -> None:
-    bench.configure(agent)
-    bench.write(".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n")
-    (bench.project / "greeting.py").write_text(BEFORE)
-    (bench.project / "test_greeting.py").write_text(TEST)
-    person_git(bench, "init", "-q", "-b", "main")
-    person_git(bench, "add", ".")
-    person_git(bench, "commit", "-qm", "Greet")
-
-
-def is_done(bench: Bench) -> None:
-    """Fail unless the task is done, in the files and in the person's repository."""
-    assert (bench.project / "greeting.py").read_text() == AFTER
-    log = person_git(bench, "log", "--format=%an <%ae> %s")
-    assert log == "Ada <ada@example.com> Greet by name\nPerson <p@q> Greet"
-    assert person_git(bench, "show", "HEAD:greeting.py") == AFTER.strip()
-    assert person_git(bench, "diff", "--name-only", "HEAD~") == "greeting.py"
-    assert person_git(bench, "status", "--porcelain", "--ignored") == ""
-
-
-def nothing_else(before: dict[str, str], after: dict[str, str], *, contained: bool) -> None:
-    """Fail if more has changed in home or project than the task needs; uncontained agents keep notes at home."""
-    changed = {name for name in before if after.get(name) != before[name]}
-    made = {name for name in after.keys() - before.keys() if not name.startswith("project/.git/")}
-    may = {"project/greeting.py", *(f"project/.git/{name}" for name in MAY_CHANGE)}
-    assert changed <= may
-    assert [name for name in made if contained or name.startswith("project/")] == []
-
-
 @pytest.mark.parametrize("options", variants([CONTAINED, UNCONTAINED]), ids=" ".join)
 @pytest.mark.parametrize("agent", variants(CASES))
 def test_a_whole_task_is_done_with_our_tools(
@@ -334,7 +305,12 @@ def test_a_whole_task_is_done_with_our_tools(
 ) -> None:
     """Each call on record, each result told; nothing but the task done, and no process left."""
     case = CASES[agent]
-    set_up(bench, agent)
+    bench.configure(agent)
+    bench.write(".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n")
+    (bench.project / "greeting.py").write_text(BEFORE)
+    (bench.project / "test_greeting.py").write_text(TEST)
+    for words in ("init -q -b main", "add .", "commit -qm Greet"):
+        person_git(bench, *words.split())
     steps = [CallTool(name=f"{case.prefix}{name}", args=args) for name, args in TASK]
     bench.llm.script = in_turn(*steps)
     before = bench.fingerprint()
@@ -346,8 +322,18 @@ def test_a_whole_task_is_done_with_our_tools(
         ended = running.end()
     assert at_work_in(bench.project) == []
     assert "FINAL" in ended.output
-    is_done(bench)
-    nothing_else(before, bench.fingerprint(), contained=options == CONTAINED)
+    assert (bench.project / "greeting.py").read_text() == AFTER
+    log = person_git(bench, "log", "--format=%an <%ae> %s")
+    assert log == "Ada <ada@example.com> Greet by name\nPerson <p@q> Greet"
+    assert person_git(bench, "show", "HEAD:greeting.py") == AFTER.strip()
+    assert person_git(bench, "diff", "--name-only", "HEAD~") == "greeting.py"
+    assert person_git(bench, "status", "--porcelain", "--ignored") == ""
+    after = bench.fingerprint()
+    changed = {name for name in before if after.get(name) != before[name]}
+    assert changed <= {"project/greeting.py", *(f"project/.git/{name}" for name in MAY_CHANGE)}
+    made = {name for name in after.keys() - before.keys() if not name.startswith("project/.git/")}
+    # Uncontained agents keep notes at home.
+    assert not [name for name in made if options == CONTAINED or name.startswith("project/")]
     assert [*bench.left_behind(), *session_folders(bench)] == []
 
     for result, told in zip(bench.llm.results, TOLD, strict=True):

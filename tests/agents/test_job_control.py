@@ -244,7 +244,6 @@ TRUSTED = {
     "gemini": lambda _: {},
 }
 """What lets an agent begin without a question."""
-UP = {"codex": "? for shortcuts", "claude": "shift+tab to cycle"}
 OPTIONS = ((), ("--no-sandbox",), ("--sandbox=offline",))
 REAL = variants(itertools.product(("codex", "claude"), SHELLS, OPTIONS))
 
@@ -266,7 +265,7 @@ def test_a_real_agent_stops_and_goes_on(agent: str, name: str, options: tuple[st
     """It stops itself, each in its own way, draws its screen again, and its model still answers."""
     with shell_at_work(name, agent=agent) as (bench, at):
         launcher = launch_agent(bench, at, agent, *options)
-        at.until(UP[agent])
+        at.until("? for shortcuts" if agent == "codex" else "shift+tab to cycle")
         for text in ("xjx", "qzq"):
             type_until_there(at, text)
             at.press("C-z")

@@ -118,20 +118,7 @@ def test_gooses_keyring_and_vs_codes_inputs_keep_their_values(tmp_path: Path) ->
     assert "${input:t}" in found["asks"].refusal
 
 
-def test_an_entry_that_starts_nothing_or_is_off_is_refused_alone(tmp_path: Path) -> None:
-    entries = {
-        "null": {"url": None}, "empty": {"command": [], "args": ["x"]},
-        "off": {"command": "x", "disabled": True}, "disabled": {"url": "https://x", "enabled": False},
-        "good": {"command": "x"},
-    }  # fmt: skip
-    write(tmp_path / "mcp.json", {"mcpServers": entries})
-    refusals = {each.name: each.refusal for each in read(tmp_path, f"{tmp_path}/mcp.json").values()}
-    assert refusals["null"] == refusals["empty"] == "it has neither a command nor a URL"
-    assert refusals["off"] == refusals["disabled"] == "it is switched off there"
-    assert refusals["good"] == ""
-
-
-def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> None:
+def test_any_file_is_read_and_one_or_an_entry_that_cannot_be_is_named(tmp_path: Path) -> None:
     file = tmp_path / "claude_desktop_config.json"
     write(file, '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}')
     assert read(tmp_path, str(file))["time"].command == ("uvx", "mcp-server-time")
@@ -155,3 +142,13 @@ def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> Non
         read(tmp_path, str(file))
     with pytest.raises(NotFound, match="vscode"):
         read(tmp_path, str(tmp_path / "none"))
+    entries = {
+        "null": {"url": None}, "empty": {"command": [], "args": ["x"]},
+        "off": {"command": "x", "disabled": True}, "disabled": {"url": "https://x", "enabled": False},
+        "good": {"command": "x"},
+    }  # fmt: skip
+    write(tmp_path / "mcp.json", {"mcpServers": entries})
+    refusals = {each.name: each.refusal for each in read(tmp_path, f"{tmp_path}/mcp.json").values()}
+    assert refusals["null"] == refusals["empty"] == "it has neither a command nor a URL"
+    assert refusals["off"] == refusals["disabled"] == "it is switched off there"
+    assert refusals["good"] == ""

@@ -49,7 +49,7 @@ def passing_settings(agent: str) -> Texts:
 
 
 def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() -> None:
-    """Root or `/v1`, whatever the agent puts behind it."""
+    """Root or `/v1`, whatever the agent puts behind it; in an argv only where it takes its base URL no other way."""
     assert f'base_url = "{GATEWAY}/v1"' in " ".join(plan("codex").argv)
     claude = json.loads(plan("claude").files["claude-settings.json"])
     assert claude["env"]["ANTHROPIC_BASE_URL"] == GATEWAY
@@ -65,15 +65,11 @@ def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() 
     pi = plan("pi").files["aileron-pi.mjs"]
     bases = {"anthropic": GATEWAY, "openai": f"{GATEWAY}/v1", "google": f"{GATEWAY}/v1beta"}
     assert f"const BASES = {json.dumps(bases)};" in pi
-
-
-@pytest.mark.parametrize("agent", [name for name in AGENTS if name != "codex"])
-def test_the_gateway_token_is_in_no_command_line_but_codexs(agent: str) -> None:
-    """In an argv only where an agent takes its base URL no other way."""
-    settings = passing_settings(agent)
-    assert traffic(agent, settings).bypass_reasons == ()
-    assert GATEWAY in plan_text(plan(agent, settings))
-    assert "/gw/" not in " ".join(plan(agent, settings).argv)
+    for agent in {*AGENTS} - {"codex"}:
+        settings = passing_settings(agent)
+        assert traffic(agent, settings).bypass_reasons == ()
+        assert GATEWAY in plan_text(plan(agent, settings))
+        assert "/gw/" not in " ".join(plan(agent, settings).argv)
 
 
 BY_ACCOUNT = BY_KEY.replace("gemini-api-key", "vertex-ai")
@@ -247,8 +243,10 @@ def test_unreadable_settings_leave_it_alone(agent: str, tmp_path: Path, project:
     assert sentence.endswith(f"bypasses Aileron's gateway: ~/{path} cannot be read.")
 
 
-def test_the_persons_settings_come_before_the_projects(tmp_path: Path, project: Path) -> None:
-    """The later of two counts, and texts of credentials are not shown by accident."""
+def test_the_persons_settings_come_before_the_projects_wherever_a_variable_moves_them(
+    tmp_path: Path, project: Path
+) -> None:
+    """The later of two counts, and texts of credentials are not shown by accident. CODEX_HOME and its like count."""
     own = tmp_path / ".codex" / "auth.json"
     own.parent.mkdir()
     own.write_text('{"OPENAI_API_KEY": "sk-secret"}')
@@ -258,10 +256,6 @@ def test_the_persons_settings_come_before_the_projects(tmp_path: Path, project: 
     assert list(found.texts) == ["~/.codex/auth.json", ".codex/config.toml"]
     assert "sk-secret" not in repr(found)
     assert "sk-secret" not in repr(context({}, found.texts))
-
-
-def test_a_folder_that_a_variable_moves_is_read_where_it_is(tmp_path: Path, project: Path) -> None:
-    """CODEX_HOME and its like, where the agent gets them."""
     (tmp_path / "config.toml").write_text('model_provider = "mine"')
     env = {**KEYS, "CODEX_HOME": str(tmp_path)}
     found = predict_traffic(AGENTS["codex"], env, tmp_path / "none", project)
@@ -309,11 +303,16 @@ def test_each_agent_gets_it_where_it_takes_its_keys_from(agent: str, variables: 
     assert without == KEYS
 
 
-@pytest.mark.parametrize("providers", [{"openai"}, set[str]()], ids=len)
-def test_a_key_in_the_vault_is_enough_for_an_agent_without_one(providers: set[str]) -> None:
-    own = AgentSettings(texts={})
-    _, found, _ = with_placeholder(AGENTS["codex"], context(), own, PLACEHOLDER, providers)
-    assert found.providers == providers
+def test_a_key_in_the_vault_is_enough_but_where_traffic_bypasses_the_gateway() -> None:
+    """Nobody would replace the placeholder there; the other providers' keys are."""
+    codex, own = AGENTS["codex"], AgentSettings(texts={})
+    for providers in ({"openai"}, set[str]()):
+        _, found, _ = with_placeholder(codex, context(), own, PLACEHOLDER, providers)
+        assert found.providers == providers
+    for name in ("OPENAI_HOST", "OPENAI_BASE_URL"):
+        env, _ = with_keys_placed("goose", env={name: "https://mine.example"})
+        assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]
+        assert env["ANTHROPIC_API_KEY"] == PLACEHOLDER
 
 
 @pytest.mark.parametrize(
@@ -341,11 +340,3 @@ def test_a_login_of_its_own_is_named(
     key_variables = AGENTS[agent].key_variables.items()
     first = next(names[0] for name, names in key_variables if name == provider)
     assert after.get(first) == KEYS.get(first)
-
-
-def test_where_traffic_bypasses_the_gateway_no_placeholder_is_given() -> None:
-    """Nobody would replace it there; the other providers' keys are."""
-    for name in ("OPENAI_HOST", "OPENAI_BASE_URL"):
-        env, _ = with_keys_placed("goose", env={name: "https://mine.example"})
-        assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]
-        assert env["ANTHROPIC_API_KEY"] == PLACEHOLDER

@@ -33,20 +33,22 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "me"
 
 
-def resolved(
-    home: Path, command: str | tuple[str, ...], *, check: bool = True, module: bool = False
-) -> ResolvedProgram:
-    named = NamedProgram(file="f", key="k", command=command, check=check, module=module)
-    paths = SandboxPaths(
+def paths_in(home: Path, own: str, *copied: str) -> SandboxPaths:
+    return SandboxPaths(
         home=home,
         project=home / "work",
-        own_folders=(home / ".claude",),
-        copied=(home / ".claude" / "settings.json", home / ".claude" / "skills"),
+        own_folders=(home / own,),
+        copied=tuple(home / own / name for name in copied),
         mounted=(Path("/usr"), Path("/bin"), Path("/etc"), home / "work"),
+        hidden=(home / "hidden",),
         excluded=(home / ".aileron", home / "aileron"),
         search_path=f"{home}/work:{home}/bin:{home}/.local/bin:relative:/usr/bin:/bin",
     )
-    (found,) = resolve_programs([named], paths)
+
+
+def resolved(home: Path, command: str | tuple[str, ...], **more: bool) -> ResolvedProgram:
+    named = NamedProgram(file="f", key="k", command=command, **{"check": True, **more})
+    (found,) = resolve_programs([named], paths_in(home, ".claude", "settings.json", "skills"))
     return found
 
 
@@ -90,8 +92,10 @@ def test_what_counts_as_literal_is_what_a_shell_reads(line: str) -> None:
         assert list(words) == expected
 
 
-def test_a_dot_folder_stays_outside_but_for_the_agents_own(home: Path) -> None:
-    """A hook could name a private key; the agent's own folder is there anyway."""
+def test_a_dot_folder_stays_outside_and_no_link_is_followed(home: Path) -> None:
+    """A hook could name a private key; the agent's own folder is there anyway. No link in a project, nor anywhere else
+    below the home, where an agent could have made it; one directly in the home was made by its owner.
+    """
     for name in (".ssh/id_rsa", ".local/bin/tool", ".config/x/y", "a/.b/c", ".netrc"):
         program(home / name)
         found = resolved(home, f"~/{name}")
@@ -100,6 +104,18 @@ def test_a_dot_folder_stays_outside_but_for_the_agents_own(home: Path) -> None:
     own = program(home / ".claude" / "hooks" / "check")
     assert resolved(home, "~/.claude/hooks/check").mounts == ((own, own),)
     assert "dot folder" in resolved(home, "tool").problem
+    secret = program(home / ".ssh" / "id_rsa")
+    real = program(home / "dotfiles" / "bin" / "check")
+    (home / "work" / "tool").symlink_to(secret)
+    (home / "bin" / "check").symlink_to(real)
+    (home / "scripts").symlink_to("dotfiles/bin")
+    (home / "keys").symlink_to(".ssh")
+    for command in ("~/work/tool", "./tool", "~/bin/check", "~/bin/check/../check"):
+        found = resolved(home, command)
+        assert "link" in found.problem, command
+        assert found.mounts == ()
+    assert resolved(home, "~/scripts/check").mounts == ((home / "scripts" / "check", real),)
+    assert "dot folder" in resolved(home, "~/keys/id_rsa").problem
 
 
 def test_a_folder_or_what_is_neither_executable_nor_loaded_stays_outside(home: Path) -> None:
@@ -128,24 +144,12 @@ def test_a_folder_or_what_is_neither_executable_nor_loaded_stays_outside(home: P
     assert "folder" in resolved(home, (str(home / "dev"),), module=True).problem
 
 
-def test_no_link_is_followed_that_an_agent_could_have_made(home: Path) -> None:
-    """Not in a project, nor anywhere else below the home; one directly in the home was made by its owner."""
-    secret = program(home / ".ssh" / "id_rsa")
-    real = program(home / "dotfiles" / "bin" / "check")
-    (home / "work" / "tool").symlink_to(secret)
-    (home / "bin" / "check").symlink_to(real)
-    (home / "scripts").symlink_to("dotfiles/bin")
-    (home / "keys").symlink_to(".ssh")
-    for command in ("~/work/tool", "./tool", "~/bin/check", "~/bin/check/../check"):
-        found = resolved(home, command)
-        assert "link" in found.problem, command
-        assert found.mounts == ()
-    assert resolved(home, "~/scripts/check").mounts == ((home / "scripts" / "check", real),)
-    assert "dot folder" in resolved(home, "~/keys/id_rsa").problem
-
-
-def test_the_interpreter_of_a_script_comes_with_it(home: Path) -> None:
-    """The system's is there; a virtual environment is mounted as a whole; without one the script is missing."""
+def test_the_interpreter_of_a_script_comes_with_it_and_the_script_with_its_interpreter(
+    home: Path,
+) -> None:
+    """A virtual environment is mounted as a whole; without an interpreter the script is missing. Of `python3 guard.py`
+    the script counts as the program; any other file among the arguments is named, for the program needs it.
+    """
     venv = home / "venvs" / "x"
     (venv / "bin").mkdir(parents=True)
     (venv / "pyvenv.cfg").touch()
@@ -162,10 +166,6 @@ def test_the_interpreter_of_a_script_comes_with_it(home: Path) -> None:
     found = resolved(home, str(whole))
     assert found.problem
     assert home not in dict(found.mounts)
-
-
-def test_the_script_that_an_interpreter_is_given_counts_as_the_program(home: Path) -> None:
-    """`python3 guard.py`; any other file among the arguments is named, for the program needs it."""
     guard = program(home / "bin" / "guard.py", mode=0o644)
     own = program(home / ".claude" / "hooks" / "guard", mode=0o644)
     data = program(home / "notes.txt", mode=0o644)
@@ -423,14 +423,27 @@ def test_a_token_or_a_cache_may_have_any_form(agent: str, name: str, home: Path)
     assert programs_named(agent, home) == ()
 
 
-def test_settings_behind_a_link_bring_nothing_in_and_are_named(home: Path) -> None:
-    """The sandbox does not get the file, so none of its checks run there."""
+def test_neither_settings_behind_a_link_nor_a_projects_bring_anything_in(home: Path) -> None:
+    """The sandbox does not get the file, so none of its checks run there. A project's settings could name a private
+    key as a hook: what they name is said, and never mounted.
+    """
     write(home, "dotfiles/settings.json", {"hooks": {"PreToolUse": hook("~/bin/check")}})
     (home / ".claude").mkdir()
     (home / ".claude/settings.json").symlink_to("../dotfiles/settings.json")
     (found,) = programs_named("claude", home)
     assert "link" in found.problem
     assert found.check
+    key = program(home / "keys" / "id")
+    hooks = f"[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ncommand = '{key}'\n"
+    said = files_named(home, "codex", "", config=hooks)
+    assert f"{key} (.codex/config.toml: hooks.PreToolUse)" in said
+    project = home / "work"
+    for name in MAIN.values():
+        write(project, name, {"hooks": {"PreToolUse": hook(str(key))}})
+    (home / ".codex/config.toml").unlink()
+    (home / ".claude/settings.json").unlink()
+    for agent in AGENTS:
+        assert programs_named(agent, home, str(project)) == ()
 
 
 def files_named(home: Path, agent: str, text: str, **of_project: str) -> str:
@@ -441,12 +454,7 @@ def files_named(home: Path, agent: str, text: str, **of_project: str) -> str:
     settings = HomeSettings(home)
     texts = {f".codex/{name}.toml": each for name, each in of_project.items()}
     found = settings_programs(AGENTS[agent], settings, PurePosixPath(home / "work"), texts)
-    paths = SandboxPaths(
-        home=home, project=home / "work", own_folders=(home / ".codex",), copied=(home / ".codex/prompt.md",),
-        mounted=(Path("/usr"), Path("/bin"), Path("/etc"), home / "work"), hidden=(home / "hidden",), excluded=(),
-        search_path="",
-    )  # fmt: skip
-    resolved = resolve_programs(settings.complete(found), paths)
+    resolved = resolve_programs(settings.complete(found), paths_in(home, ".codex", "prompt.md"))
     assert not [each for each in resolved if each.mounts and each.named.from_project]
     return " ".join((*missing_files("Codex", resolved), *missing_sentences(resolved)))
 
@@ -471,35 +479,17 @@ def test_a_file_outside_is_named_with_its_setting(home: Path, value: str) -> Non
     )
 
 
-def test_nothing_is_said_of_what_is_there_or_is_no_file(home: Path) -> None:
-    """A copy, a system's file, the project's own, what is hidden; a folder, a sentence, what does not exist."""
+def test_files_are_named_also_of_a_variables_file_and_of_many_the_first(home: Path) -> None:
+    """Not a copy, a system's file, the project's own, what is hidden; a folder, a sentence, what does not exist."""
     write(home, "hidden", "")
     values = ["~/.codex/prompt.md", "/etc/passwd", "~/work/in.md", "~/.codex", "see ~/own.pem", "~/none", "~/none x",
               "~/hidden", "/a\\u0000b", "~/bin/now"]  # fmt: skip
     program(home / "bin" / "now")
     text = "".join(f'v{n} = "{value}"\n' for n, value in enumerate(values))
     assert files_named(home, "codex", text) == ""
-
-
-def test_files_of_a_variables_file_are_named_and_of_many_the_first(home: Path) -> None:
-    """Codex' own `.env`, which its sandbox has a copy of."""
     for number in range(11):
         write(home, f"{number}.pem", "")
     text = "".join(f'v{number} = "~/{number}.pem"\n' for number in range(11))
     assert "7.pem (~/.codex/config.toml: v7); and 3 more. " in files_named(home, "codex", text)
     write(home, ".codex/.env", 'SSL_CERT_FILE="~/own.pem"\n')
     assert f"{home}/own.pem (~/.codex/.env: SSL_CERT_FILE)" in files_named(home, "codex", "")
-
-
-def test_a_project_brings_nothing_in(home: Path) -> None:
-    """Its settings could name a private key as a hook: what they name is said, and never mounted."""
-    key = program(home / "keys" / "id")
-    hooks = f"[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ncommand = '{key}'\n"
-    said = files_named(home, "codex", "", config=hooks)
-    assert f"{key} (.codex/config.toml: hooks.PreToolUse)" in said
-    project = home / "work"
-    for name in MAIN.values():
-        write(project, name, {"hooks": {"PreToolUse": hook(str(key))}})
-    (home / ".codex/config.toml").unlink()
-    for agent in AGENTS:
-        assert programs_named(agent, home, str(project)) == ()

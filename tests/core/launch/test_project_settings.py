@@ -223,8 +223,16 @@ def test_a_file_that_is_no_small_text_is_refused(project: Path) -> None:
 
 
 @given(st.text(max_size=200))
-def test_no_file_makes_a_launch_crash(text: str) -> None:
-    """Whatever the file holds, a launch says what is wrong with it, or reads it."""
+def test_no_text_makes_a_reader_or_a_launch_fail(text: str) -> None:
+    """What cannot be parsed is None or nothing; a launch says what is wrong with a file, or reads it."""
+    for found in (
+        json_table(text),
+        settings_files.toml_table(text),
+        settings_files.yaml_table(text),
+    ):
+        assert found is None or isinstance(found, dict)
+    assert isinstance(settings_files.parse_env_file(text), dict)
+    option_value(text.split(), "--model")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "aileron.toml").write_bytes(text.encode())
         with contextlib.suppress(FileProblems, Forbidden):
@@ -280,19 +288,6 @@ def test_json_is_read_as_it_is_with_and_without_comments(table: dict[str, object
     assert json_table(text) == json.loads(text)
     loose = text.replace("\n}", ", // the end, }\n/* and , } */}")
     assert json_table(loose) == json.loads(text)
-
-
-@given(st.text())
-def test_no_text_makes_a_reader_fail(text: str) -> None:
-    """What cannot be parsed is None or nothing, never an error of ours."""
-    for found in (
-        json_table(text),
-        settings_files.toml_table(text),
-        settings_files.yaml_table(text),
-    ):
-        assert found is None or isinstance(found, dict)
-    assert isinstance(settings_files.parse_env_file(text), dict)
-    option_value(text.split(), "--model")
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,24 +29,8 @@ def own_folder() -> Iterator[Path]:
         yield found
 
 
-def _unwritable_folder(project: Path) -> None:
-    (project / ".vscode").mkdir()
-    (project / ".vscode" / "tasks.json").write_text("evil")
-    (project / ".vscode").chmod(0o555)
-
-
-def _shut_folder(project: Path) -> None:
-    _unwritable_folder(project)
-    (project / ".vscode").chmod(0)
-
-
-def _unwritable_project(project: Path) -> None:
-    _unwritable_folder(project)
-    project.chmod(0o555)
-
-
-@pytest.mark.parametrize("spoil", [_unwritable_folder, _shut_folder, _unwritable_project])
-def test_no_mode_keeps_a_name_in_place(own_folder: Path, spoil: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(("of_folder", "of_project"), [(0o555, 0o755), (0, 0o755), (0o555, 0o555)])
+def test_no_mode_keeps_a_name_in_place(own_folder: Path, of_folder: int, of_project: int) -> None:
     """A 0555 folder among them stops neither itself nor those after it."""
     project, aside = own_folder / "project", own_folder / "aside"
 
@@ -58,7 +42,10 @@ def test_no_mode_keeps_a_name_in_place(own_folder: Path, spoil: Callable[[Path],
         protected = ProtectedPaths.capture(project)
         for name in (".mcp.json", ".envrc", ".Rprofile"):
             (project / name).write_text("evil")
-        spoil(project)
+        (project / ".vscode").mkdir()
+        (project / ".vscode" / "tasks.json").write_text("evil")
+        (project / ".vscode").chmod(of_folder)
+        project.chmod(of_project)
         restored = protected.restore(aside)
         assert restored.remaining == ()
         assert [*project.iterdir()] == []
@@ -175,29 +162,21 @@ def test_a_record_that_cannot_be_read_is_told_and_what_is_found_once(tmp_path: P
     assert take_notices(tmp_path) == []
 
 
-def _another_folder_on_the_way(project: Path) -> None:
-    (project / "conf").rename(project / "old")
-    (project / "conf").mkdir()
-    (project / "conf" / "vscode").mkdir()
-
-
-def _what_was_missing(project: Path) -> None:
-    (project / "conf" / "envrc").write_text("evil")
-
-
-@pytest.mark.parametrize(
-    ("change", "name"), [(_another_folder_on_the_way, ".vscode"), (_what_was_missing, ".envrc")]
-)
+@pytest.mark.parametrize("name", [".vscode", ".envrc"])
 def test_a_link_that_leads_to_something_else_is_moved_aside(
-    project: Path, tmp_path: Path, change: Callable[[Path], None], name: str
+    project: Path, tmp_path: Path, name: str
 ) -> None:
-    """The link itself was not touched; what it leads to is the agent's now."""
+    """The link itself was not touched; what it leads to, or a folder on the way, is the agent's now."""
     (project / "conf" / "vscode").mkdir(parents=True)
     (project / ".vscode").symlink_to("conf/vscode")
     (project / ".envrc").symlink_to("conf/envrc")
     protected = ProtectedPaths.capture(project)
     assert protected.restore(tmp_path / "aside").notices == ()
-    change(project)
+    if name == ".envrc":
+        (project / "conf" / "envrc").write_text("evil")
+    else:
+        (project / "conf").rename(project / "old")
+        (project / "conf" / "vscode").mkdir(parents=True)
     (reported,) = protected.restore(tmp_path / "aside").notices
     assert reported.startswith(f"{name} is a link that now leads somewhere else")
     assert not os.path.lexists(project / name)

@@ -104,15 +104,10 @@ def test_a_variable_that_settings_name_for_a_key_is_carried(
     assert found.notices[0].startswith("Not in the sandbox: MY_KEY. ")
 
 
-def test_a_setting_that_is_typed_names_variables_too(tmp_path: Path) -> None:
-    """Codex' `-c`, in one word or two, with and without quotes."""
-    key = "model_providers.x.env_key"
-    for typed in (f'-c{key}="MY_KEY"', f"--config={key}=MY_KEY"):
-        assert "MY_KEY" in environment_of("codex", tmp_path, {"MY_KEY": SECRET}, typed).env
-
-
-def test_a_projects_settings_bring_no_variable_into_the_sandbox(tmp_path: Path) -> None:
-    """Also where the person's own variable has led there; what they name is said."""
+def test_neither_a_projects_settings_nor_a_login_bring_a_variable_in(tmp_path: Path) -> None:
+    """Also where the person's own variable has led there; what they name is said. A login comes back from the sandbox:
+    an agent could name variables of the person's in it. What the person types brings them in.
+    """
     text = '[model_providers.mine]\nenv_key = "MY_KEY"'
     files = {"project/.codex/config.toml": text}
     found = environment_of("codex", tmp_path, {"MY_KEY": SECRET}, files=files)
@@ -122,10 +117,9 @@ def test_a_projects_settings_bring_no_variable_into_the_sandbox(tmp_path: Path) 
     found = environment_of("codex", tmp_path, env, files={"project/in/config.toml": text})
     assert {*found.env} == {"CODEX_HOME"}
     assert found.notices[0].startswith("Not in the sandbox: MY_KEY. ")
-
-
-def test_what_a_sandbox_wrote_into_a_login_brings_nothing_into_the_next_one(tmp_path: Path) -> None:
-    """A login comes back from the sandbox: an agent could name variables of the person's in it."""
+    key = "model_providers.x.env_key"
+    for typed in (f'-c{key}="MY_KEY"', f"--config={key}=MY_KEY"):
+        assert "MY_KEY" in environment_of("codex", tmp_path, {"MY_KEY": SECRET}, typed).env
     env = {"NPM_TOKEN": SECRET}
     for agent, name in {"codex": ".codex/auth.json", "pi": ".pi/agent/auth.json"}.items():
         files = {name: json.dumps({"key": "NPM_TOKEN", "last_refresh": "{env:NPM_TOKEN}"})}
