@@ -92,6 +92,7 @@ FOUND = {
     **dict.fromkeys(("session bus", "docker", "keyring", "/sys"), False),
     "environment": [],
     "refused calls": [errno.ENOSYS],
+    "socket to the machine's host": "OSError 97",
     **dict.fromkeys(("lists of keys", "lists of keys' users"), "PermissionError 13"),
     **dict.fromkeys(("write a setting of the kernel", "write outside"), "OSError 30"),
     "open what is the whole machine's": [],
