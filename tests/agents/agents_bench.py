@@ -101,7 +101,6 @@ class Bench:
         path.write_text(text, encoding="utf-8")
 
     def configure(self, agent: str) -> None:
-        """Give the agent a model and a login, the way a person would; its address is the provider's own."""
         for name, text in _SETTINGS[agent].items():
             self.write(name, text)
 

@@ -329,7 +329,6 @@ class Bench:
         return "started"
 
     def filesystem(self, mode: Mode) -> dict[str, Any]:
-        """Return what the published server for files answers."""
         table = ServerTable(
             program=(shutil.which("node") or "", f"{{tree}}/{FILESYSTEM}", str(self.listed)),
             tree="sha256:fs", files_write=(str(self.listed),),
@@ -360,7 +359,6 @@ class Bench:
 
 
 def main(folder: Path) -> None:
-    """Print what servers met."""
     bench = Bench(folder)
     published = (SERVERS / FILESYSTEM).exists()
     modes: tuple[Mode, ...] = ("read", "write")
@@ -392,7 +390,7 @@ def main(folder: Path) -> None:
 
 
 def main_killed(folder: Path) -> None:
-    """Print a line once servers run that would survive their console, and stay until killed."""
+    """Stay, once servers run that would survive their console, until killed."""
     bench = Bench(folder)
     program = ("/usr/bin/python3", "{tree}/stays.py", folder.name)
     stays = replace(bench.table, program=program, secrets=())

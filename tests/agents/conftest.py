@@ -19,6 +19,5 @@ if os.environ["PATH"].split(os.pathsep)[0] != _REAL:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    """A workbench whose model has nothing to say."""
     with bench_of(silent) as running:
         yield running

@@ -48,7 +48,6 @@ class Conversation:
     """Each tool result as one text."""
 
     def tool(self, ending: str) -> str | None:
-        """Return the full name of the tool that ends so."""
         return next((name for name in self.tools if name.endswith(ending)), None)
 
 
@@ -70,7 +69,6 @@ Script = Callable[[Conversation], Say | CallTool]
 
 
 def in_turn(*steps: CallTool, end: str = "FINAL") -> Script:
-    """Call one after another, then say *end*."""
 
     def script(conversation: Conversation) -> Say | CallTool:
         done = len(conversation.results)

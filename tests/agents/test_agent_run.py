@@ -35,7 +35,6 @@ def start_run(
     stdin: Any = subprocess.DEVNULL,
     through: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """Start `aileron run` as the person does, in the project, *through* another program."""
     return forked(
         [*through, *CLI, "run", "--home", str(bench.console.home), *words], cwd=bench.project,
         env=bench.environment(env or {}), stdin=stdin, stdout=subprocess.PIPE,
@@ -52,7 +51,6 @@ def end(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    """One workbench for the tests that bring a model of their own."""
     with bench_of(silent) as running:
         yield running
 
@@ -95,7 +93,6 @@ def test_a_signal_takes_back_what_waits_and_ctrl_c_says_what_had_run(number: int
 
 
 def called(err: str) -> list[list[str]]:
-    """Return what was said to have been called, without ids."""
     lines = err.partition("aileron: What was called:\n")[2].splitlines()
     return [line.split(" (")[0].split()[1:] for line in lines if line.startswith("aileron:   ")]
 
@@ -225,9 +222,7 @@ def ask_agent(
 
 
 def test_several_calls_of_one_turn_are_each_answered_and_no_text_draws(bench: Bench) -> None:
-    """What is no tool, no JSON or not of the schema is the model's to mend; each call has its reply. A terminal obeys
-    nothing that a model says, in pieces too, and where there is no end of a word.
-    """
+    """What is no tool, no JSON or not of the schema is the model's to mend; a terminal obeys nothing that it says."""
     ones = ("get_draft", '{"id": "r-0"}'), ("nope", "{}"), ("list_drafts", "{"), ("list_drafts", "")
     with model_of(tool_calls(*ones), says_chunks("Done.")) as model:
         out, err = ask_agent(bench, model)
@@ -247,7 +242,6 @@ def test_several_calls_of_one_turn_are_each_answered_and_no_text_draws(bench: Be
 
 
 def test_calls_without_end_are_an_error_and_json_is_one_object(bench: Bench) -> None:
-    """What ran is said."""
     with model_of(tool_calls(("list_drafts", "{}"))) as model:
         _, err = ask_agent(bench, model, "Go.", code=1)
         assert "the model was asked 32 times for it" in err
@@ -310,10 +304,7 @@ SECRET = "canary-key"
 def test_a_key_goes_to_that_server_alone_and_one_that_cannot_be_sent_is_not_quoted(
     bench: Bench,
 ) -> None:
-    """A word that asks for calls to be told goes no further than the console: who knows it could invent some.
-
-    Options that would do nothing are refused.
-    """
+    """Nor does a word that asks for calls to be told: who knows it could invent some."""
     words = ("--key-variable", "MY_KEY", "Hello?")
     with model_of(says_chunks("Hello.")) as model:
         assert "MY_KEY is not set" in ask_agent(bench, model, *words, code=2)[1]

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can try as r
 
 
 def run_as_root(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run `aileron` as root, with a program on its PATH that tells of itself, in a project."""
     agent = program(folder / "bin" / "codex", "#!/bin/sh\necho STARTED\n")
     (folder / "project").mkdir(exist_ok=True)
     return run_forked(

@@ -33,10 +33,7 @@ def result() -> Iterator[dict[str, Any]]:
 
 
 def test_nothing_of_the_machine_is_there_but_a_listed_host(result: dict[str, Any]) -> None:
-    """Other hosts, loopback, metadata, keys, Aileron's home, other processes and the console's environment.
-
-    Certificates are checked with the person's own, and what was reached or refused is known.
-    """
+    """Over TLS, with the person's own certificates; what was reached or refused is known."""
     for met in (result["read"], result["write"], result["offline"]):
         assert met["other host"].startswith("gaierror")
         assert met["loopback"].startswith("ConnectionRefusedError")
@@ -69,11 +66,7 @@ def test_nothing_of_the_machine_is_there_but_a_listed_host(result: dict[str, Any
 def test_files_are_read_only_for_a_read_and_written_during_calls_alone(
     result: dict[str, Any],
 ) -> None:
-    """A read that writes gets EROFS; for a write, what the person's own tools obey still does unless it is listed.
-
-    What is new there and they would obey is moved away at the end: nothing can be mounted over what is not there.
-    Where it is made, or a file is open, when a call ends, the server is ended instead of paused.
-    """
+    """What a person's own tools obey stays read-only, is moved away where it is new, and ends a server that made it."""
     writes = {name for name in result["read"] if name.startswith("write ")}
     assert len(writes) == 8
     assert {result["read"][name] for name in writes} == {EROFS}
@@ -120,9 +113,7 @@ def test_a_published_server_lists_its_tools_in_both_modes(result: dict[str, Any]
 
 
 def test_what_cannot_start_says_why_and_a_program_waits_for_a_word(result: dict[str, Any]) -> None:
-    """Nor does a folder that an agent exchanges meanwhile. A console that is killed while it makes a box leaves no
-    program that outlives it; where closing a box that has ended raised, the calls for it would wait for ever.
-    """
+    """A console that is killed meanwhile leaves no program; where closing raised, calls would wait for ever."""
     why = result["why not"]
     assert why.pop("") == ""
     for reason, sentence in why.items():

@@ -102,7 +102,7 @@ _ENDS = ("Ctrl-C", "launcher", "console")
     ("options", "ends"), variants(itertools.product(((), ("--no-sandbox",)), _ENDS), 4)
 )
 def test_nothing_of_a_command_outlives(bench: Bench, ends: str, options: tuple[str, ...]) -> None:
-    """In the process table: what is in the background, deaf to signals or in a session of its own, too."""
+    """What is in the background, deaf to signals or in a session of its own, too."""
     seconds = f"600.{os.getpid()}"  # no other test's
     made = json.dumps([("Bash", {"command": STAYS.format(seconds)})])
     stays = "import atexit, time\natexit.register(time.sleep, 600)" if ends == "console" else ""

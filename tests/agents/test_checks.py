@@ -36,7 +36,6 @@ def names_hook(bench: Bench, *commands: str) -> None:
 
 
 def launch_with_checks(bench: Bench, *options: str) -> tuple[int, str]:
-    """Launch the script above as Codex, without a terminal; return exit code and what was printed."""
     path = f"{bench.home / 'bin'}{os.pathsep}{bench.stand_in(AGENT)['PATH']}"
     ended = bench.launch(AGENT, options=options, PATH=path)
     return ended.code, ended.output

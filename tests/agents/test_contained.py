@@ -107,10 +107,7 @@ FOUND = {
 
 
 def test_the_sandbox_holds(found: dict[str, Any]) -> None:
-    """A contained session's socket opens nothing but what an agent may ask for.
-
-    `--disable-userns`, no capability: the agent builds no sandbox of its own to hide in.
-    """
+    """Its socket opens nothing but what an agent may ask for; it builds no sandbox of its own to hide in."""
     assert {each: found[each] for each in FOUND} == FOUND
     assert found["abstract socket"] == "PermissionError 1" or (
         found["kind"] != "on" and found["abstract socket"].endswith("Error 111")
@@ -119,10 +116,7 @@ def test_the_sandbox_holds(found: dict[str, Any]) -> None:
 
 
 def test_offline_has_no_common_network(found: dict[str, Any]) -> None:
-    """Offline, the only way out is the session's socket, also by the console's port; else loopback is shared.
-
-    What carries its bytes ends with the sandbox.
-    """
+    """The only way out is the session's socket, also by the console's port; else loopback is shared."""
     # Over the port alone a gateway token is all that is asked for; the agent knows its own only.
     ways = ("host's loopback", "decide", "another session's gateway")
     met = [found[each] for each in (ways[0], *(f"console's port: {each}" for each in ways[1:]))]

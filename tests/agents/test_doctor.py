@@ -17,7 +17,6 @@ except OSError as error:
 
 
 def _both(bench: Bench) -> tuple[int, str, int, str]:
-    """Ask the doctor, then launch; return how each ended and what it printed."""
     env = bench.stand_in(AGENT)
     asked = bench.aileron("doctor", "codex", **env)
     dry = bench.aileron("launch", "codex", "--dry-run", **env)

@@ -59,9 +59,7 @@ def foreground(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Termina
 
 
 def test_it_has_a_terminal_of_its_own_and_cannot_stuff_ours(foreground: Terminal) -> None:
-    """Size and its changes, bytes, Ctrl-C to the agent and not to the launcher, its exit code. TIOCSTI goes into its
-    own terminal: the shell behind the launcher reads nothing.
-    """
+    """Size and its changes, bytes, Ctrl-C to the agent and not to the launcher, its exit code; and TIOCSTI."""
     foreground.until("tty True True True")
     foreground.until("size 24x80")
     foreground.resize(40, 100)
@@ -129,7 +127,6 @@ def test_a_signal_to_the_launcher_ends_agent_and_session(
 def test_a_killed_launcher_leaves_neither_agent_nor_session(
     bench: Bench, foreground: Terminal
 ) -> None:
-    """SIGKILL included: the agent dies with it, its session seconds later."""
     foreground.until("size 24x80")
     children = with_descendants({foreground.process.pid}) - {foreground.process.pid}
     assert children

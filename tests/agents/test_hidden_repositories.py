@@ -45,7 +45,6 @@ def agent_script(bench: Bench, first: str, then: str = "true") -> str:
 
 
 def ran_mark(bench: Bench) -> Path:
-    """Return the file that a program of the agent's makes when it runs outside."""
     return bench.folder / "aileron" / "ran"
 
 

@@ -190,7 +190,6 @@ def _serve_tls(folder: Path, port: int) -> None:
 
 
 def main(folder: Path) -> None:
-    """Run the sandbox, allow one more host while it runs, and print what was met and reported."""
     with socket.create_server((ADDRESS, 0)) as free:
         port = free.getsockname()[1]
     _serve_tls(folder, port)
@@ -264,9 +263,7 @@ def result() -> Iterator[dict[str, Any]]:
 
 
 def test_a_listed_name_is_reached_by_clients_that_know_no_proxy(result: dict[str, Any]) -> None:
-    """Two names at one address, each over TLS that ends at the host itself: certificates are checked. An error
-    of Aileron's ends one exchange and is kept; a host that is allowed meanwhile is reached at once.
-    """
+    """Two names at one address, each over TLS that ends at the host itself. An error of ours ends one exchange alone."""
     met = result["met"]
     assert (met["alpha"], met["beta"], met["big"]) == ("alpha.example", "beta.example", 3_000_000)
     assert (met["curl"], met["node"]) == ("0 alpha.example\n", "0 beta.example\n")
@@ -320,7 +317,6 @@ def test_no_other_address_is_reached_nor_this_machine_or_its_cloud(result: dict[
 
 
 def test_a_launched_agents_refused_host_reaches_the_person_who_allows_it(bench: Bench) -> None:
-    """From the sandbox over launcher and console to a person, and back: from then on the name is looked up."""
     env = {"HTTPS_PROXY": "http://proxy.invalid:3128", "CODEX_API_KEY": "x"}
     env |= bench.stand_in(LOOKS_UP)
     hosts = bench.console.hosts

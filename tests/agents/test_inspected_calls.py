@@ -52,7 +52,7 @@ def counts(bench: Bench) -> dict[str, int]:
 
 
 def kept_bytes(bench: Bench) -> bytes:
-    """Return what Aileron's home holds, but for the agent's own conversations: the agent keeps them."""
+    """What Aileron's home holds, but for the agent's own conversations: the agent keeps them."""
     home = bench.console.home
     found = [each for each in home.rglob("*") if each.is_file()]
     return b"".join(each.read_bytes() for each in found if home / "agents" not in each.parents)
@@ -61,7 +61,7 @@ def kept_bytes(bench: Bench) -> bytes:
 @pytest.mark.parametrize("agent", variants(NATIVE))
 @pytest.mark.parametrize("intercepted", [True, False], ids=["intercepted", "usual"])
 def test_a_native_call_is_seen(agent: str, intercepted: bool, tmp_path: Path) -> None:
-    """On record is that the model called it, also where the agent refuses it; no argument, no text, no question."""
+    """Also where the agent refuses it; no argument, no text, and nothing asked a person."""
     native = NATIVE[agent]
     ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}[agent]
     calls = [OURS, native] if intercepted else [native]

@@ -67,7 +67,6 @@ AGENTS_OWN = {"alternate_on": "1", "mouse_any_flag": "1", "cursor_flag": "0"}
 
 @contextlib.contextmanager
 def agent_at_shell(name: str, *words: str, background: bool = False) -> Iterator[Shell]:
-    """Run an agent in a shell, without a console."""
     with tempfile.TemporaryDirectory(prefix="ail-") as made:
         folder = Path(made)
         agent = str(program(folder / "agent", DRAWS))

@@ -217,9 +217,7 @@ def met_in(which: str) -> dict[str, Any]:
 
 
 def test_a_package_is_installed_without_its_scripts_from_the_registry_alone() -> None:
-    """What is installed twice has one hash; of PyPI wheels alone. The installer reaches no other host, and where a
-    registry has a login or no TLS no other is asked: that could have another package of the name.
-    """
+    """Where a registry has a login no other is asked: that could have another package of the name."""
     own = met_in("own")
     first, again = own["npx -y -p scripted serve x"], own["npx -p scripted@1 serve"]
     assert first["package"] == "npm:scripted@1.2.3"

@@ -126,14 +126,12 @@ async def agent(core: Core) -> AsyncIterator[Client]:
     mounted = LazyMcpApp(agents)
     served = create_app(core.app, {"/mcp": mounted.app}, agents=agents)
     bearer = {"Authorization": f"Bearer {core.token}"}
+    url = f"{core.app.address.url}/mcp"
     async with (
         mounted.run(),
         EmbeddedServer(served, [tcp]),
         httpx2.AsyncClient(headers=bearer, timeout=60) as http,
-        Client(
-            streamable_http_client(f"{core.app.address.url}/mcp", http_client=http),
-            mode="2026-07-28",
-        ) as client,
+        Client(streamable_http_client(url, http_client=http), mode="2026-07-28") as client,
     ):
         yield client
 
@@ -141,10 +139,8 @@ async def agent(core: Core) -> AsyncIterator[Client]:
 async def _bind(core: Core, action: str, secret: str) -> None:
     core.app.vault.create(Secret(PASSPHRASE))
     user = core.user(action)
-    values = named_values({secret: Secret(TOKEN)})
-    asked = BindAccount(
-        connector_hash=user.identity.hash, identity="work", account="", secret=values
-    )
+    hash_, values = user.identity.hash, named_values({secret: Secret(TOKEN)})
+    asked = BindAccount(connector_hash=hash_, identity="work", account="", secret=values)
     await core.app.bindings.bind(user, asked)
     await core.until_record("library.authenticated")
 
@@ -170,9 +166,7 @@ async def _through_the_gate(home: Path, boxes: BoxedServers, name: str, each: Pu
         "after": {field.label: field.value for field in view.new_values},
         "state": ended.state,
         "hosts": ended.hosts_asked,
-        "on record": [
-            record["hosts_asked"] for record in records if record["event"] == "run.completed"
-        ],
+        "on record": [each["hosts_asked"] for each in records if each["event"] == "run.completed"],
         "told the token": sum(TOKEN in text for text in said),
         "kept the token": [path.name for path in files if TOKEN.encode() in path.read_bytes()],
     }
@@ -185,19 +179,14 @@ async def _elsewhere(boxes: BoxedServers, table: ServerTable, each: Published) -
     tools = await asyncio.to_thread(list_tools, boxes, "other", table)
     identity = ConnectorIdentity(fqn="mcp://local/other", version=VERSION, hash=table.tree)
     servers = ServerProcesses(boxes)
-    made = ServerConnector(
-        identity=identity,
-        manifest=parse_manifest(text, "other"),
-        definitions=tools,
-        servers=servers,
-    )
+    manifest = parse_manifest(text, "other")
+    made = ServerConnector(identity=identity, manifest=manifest, definitions=tools, servers=servers)
     called = await made.call(each.read, {**(each.thing or {})}, limits=Limits())
     await asyncio.to_thread(servers.close)
     return {"failed": called.failure is not None, "reached": called.hosts_asked}
 
 
 async def main(folder: Path, name: str) -> Json:
-    """Add the server as a person does, and use it."""
     each = PUBLISHED[name]
     home = folder / "home"
     home.mkdir(mode=0o700)
@@ -254,11 +243,7 @@ def met(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["github", "notion"])
 def test_a_call_shows_before_and_after_and_its_yes_is_one_request_with_the_token(name: str) -> None:
-    """Its reads before that are the agent's, the preview and the look again; each host it reached is on record.
-
-    The token is in no answer, event, record, file or log, although the service repeats it in each answer. The
-    host of the server's code is not reached where it is not listed.
-    """
+    """Its reads before that are the agent's, the preview and the look again; the service repeats the token."""
     each, used = PUBLISHED[name], met(name)
     ((field, new),) = (each.changes or {}).items()
     old = {"title": "Old", "archived": "false"}[field]

@@ -37,10 +37,7 @@ CASES = [
 def test_an_approved_call_runs_and_the_model_reads_its_result(
     agent: str, sandbox: str, tmp_path: Path
 ) -> None:
-    """Agent, approval, yes, effect, result, final answer; nothing of the person's is changed.
-
-    Without a common network the same base URL leads through the session's own socket.
-    """
+    """Nothing of the person's is changed; without a common network the base URL leads through the session's socket."""
     options = ("--no-sandbox",) if sandbox == "off" else (f"--sandbox={sandbox}",)
     with workbench(tmp_path, ScriptedLlm(sends_a_draft)) as bench:
         bench.configure(agent)

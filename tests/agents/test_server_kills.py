@@ -172,7 +172,6 @@ class Rounds:
 
 
 def main(folder: Path, kills: int, seed: int) -> dict[str, Any]:
-    """Kill half of the times a console, with and without the network of listed hosts."""
     kinds = {"without hosts": (), "with hosts": ("api.example:443",)}
     result: dict[str, Any] = {}
     for number, (kind, hosts) in enumerate(kinds.items()):

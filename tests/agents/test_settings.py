@@ -27,9 +27,7 @@ def accepted(bench: Bench) -> list[dict[str, str]]:
 
 
 def test_without_a_terminal_nothing_starts_until_somebody_said_yes(bench: Bench) -> None:
-    """A sentence that shows what is asked for; after a yes, these bytes ask no more; others do. No yes makes a
-    project's file more than it may be.
-    """
+    """After a yes, these bytes ask no more; others do. No yes makes a project's file more than it may be."""
     file = bench.project / "aileron.toml"
     file.write_text(ASKS)
     code, output = launch_typed(bench)

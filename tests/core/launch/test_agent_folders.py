@@ -178,11 +178,8 @@ def test_injected_files_go_with_their_folders_and_no_others(tmp_path: Path) -> N
     folder = (tmp_path / addition().path).parent
     folder.mkdir(parents=True)
     (folder / "theirs").write_text("x")
-    with (
-        pytest.raises(Forbidden, match="nothing was changed"),
-        InjectedFiles(tmp_path, [addition()]),
-    ):
-        pass
+    with pytest.raises(Forbidden, match="nothing was changed"):
+        InjectedFiles(tmp_path, [addition()]).__enter__()
     assert [each.name for each in folder.iterdir()] == ["theirs"]
 
 

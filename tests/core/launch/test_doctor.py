@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from aileron_core.launch.doctor.agents import AgentReport, inspect_agent, runnin
 from aileron_core.launch.doctor.machine import check_code, check_git, check_home, check_terminal
 from tests.support.making import program
 from tests.support.ordinary import ordinary_folder
+from tests.support.processes import alive, eventually
 from tests.support.variants import needs_bubblewrap
 
 CODEX = AGENTS["codex"]
@@ -31,21 +31,15 @@ def version(folder: Path, project: Path, script: str) -> AgentReport:
     return inspect_agent(CODEX, codex_in(folder, script), project)
 
 
-@pytest.mark.parametrize(
-    ("said", "found", "tried"),
-    [
+def test_the_version_is_what_the_program_says(tmp_path: Path, project: Path) -> None:
+    for said, found, tried in (
         ("echo codex-cli 0.169.0", "0.169.0", True),
         ("echo 1.2.3-beta.4", "1.2.3-beta.4", False),
         ("exit 1", None, False),
-    ],
-)
-def test_the_version_is_what_the_program_says(
-    tmp_path: Path, project: Path, said: str, found: str | None, tried: bool
-) -> None:
-    """The version, whether the recipe was tried with it, and what is wrong with it."""
-    report = version(tmp_path / "bin", project, said)
-    assert (report.version, report.is_tested_version) == (found, tried)
-    assert ("exit code 1" in report.problem) is (found is None)
+    ):
+        report = version(tmp_path / "bin", project, said)
+        assert (report.version, report.is_tested_version) == (found, tried)
+        assert ("exit code 1" in report.problem) is (found is None)
 
 
 def test_a_program_that_hangs_is_given_up(
@@ -60,9 +54,7 @@ def test_a_program_that_hangs_is_given_up(
         if mark.exists() and mark.read_text():
             break
     pid = int(mark.read_text())
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
-        assert time.monotonic() < deadline
+    eventually(lambda: pid not in alive())
 
 
 def test_the_program_is_not_the_projects_and_starts_in_a_home_of_its_own(
@@ -85,7 +77,6 @@ def test_the_program_is_not_the_projects_and_starts_in_a_home_of_its_own(
 
 
 def test_a_person_may_open_the_home_alone() -> None:
-    """0700; what others may open is named with the command that closes it."""
     with ordinary_folder() as folder:
         home = Home(folder / "home")
         mine = os.getuid()

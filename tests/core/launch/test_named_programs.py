@@ -53,7 +53,7 @@ def resolved(home: Path, command: str | tuple[str, ...], **more: bool) -> Resolv
 
 
 def test_a_program_of_the_home_is_mounted_at_its_path(home: Path) -> None:
-    """By its path, from the home, or by its name on PATH; nothing else of its folder. The system's are there."""
+    """By its path, from the home, or by its name on PATH; nothing else of its folder."""
     check = program(home / "bin" / "check")
     written = "~/bin/check -v", "$HOME/bin/check", '"${HOME}/bin/check" x', "check"
     for command in (*written, str(check), (str(check), "a b;c")):
@@ -93,9 +93,7 @@ def test_what_counts_as_literal_is_what_a_shell_reads(line: str) -> None:
 
 
 def test_a_dot_folder_stays_outside_and_no_link_is_followed(home: Path) -> None:
-    """A hook could name a private key; the agent's own folder is there anyway. No link in a project, nor anywhere else
-    below the home, where an agent could have made it; one directly in the home was made by its owner.
-    """
+    """A hook could name a private key. A link directly in the home was made by its owner."""
     for name in (".ssh/id_rsa", ".local/bin/tool", ".config/x/y", "a/.b/c", ".netrc"):
         program(home / name)
         found = resolved(home, f"~/{name}")
@@ -147,9 +145,7 @@ def test_a_folder_or_what_is_neither_executable_nor_loaded_stays_outside(home: P
 def test_the_interpreter_of_a_script_comes_with_it_and_the_script_with_its_interpreter(
     home: Path,
 ) -> None:
-    """A virtual environment is mounted as a whole; without an interpreter the script is missing. Of `python3 guard.py`
-    the script counts as the program; any other file among the arguments is named, for the program needs it.
-    """
+    """A virtual environment as a whole. Any other file among the arguments is named, for the program needs it."""
     venv = home / "venvs" / "x"
     (venv / "bin").mkdir(parents=True)
     (venv / "pyvenv.cfg").touch()
@@ -223,7 +219,6 @@ def hook(command: str, **more: object) -> list[object]:
 
 
 def test_claude_code(home: Path) -> None:
-    """Settings, servers for all projects and for this one, plugins and where they are."""
     hooks = {
         "PreToolUse": hook("~/bin/check"),
         "UserPromptSubmit": hook("later", **{"async": True}),
@@ -267,7 +262,6 @@ def test_claude_code(home: Path) -> None:
 
 
 def test_codex(home: Path) -> None:
-    """Hooks in both forms, the notifier, servers, and the program that a provider's key comes from."""
     text = (
         'notify = ["bell", "now"]\n[mcp_servers.one]\ncommand = "uvx"\nargs = ["x"]\n'
         '[mcp_servers.off]\ncommand = "x"\nenabled = false\n[mcp_servers.far]\nurl = "https://x"\n'
@@ -287,7 +281,7 @@ def test_codex(home: Path) -> None:
 
 
 def test_opencode(home: Path) -> None:
-    """Servers, formatters, language servers; plugins by path and by folder, not those of a registry."""
+    """Plugins by path and by folder, not those of a registry."""
     write(
         home, ".config/opencode/opencode.json",
         {"mcp": {"one": {"type": "local", "command": ["npx", "x"]}, "far": {"type": "remote"}},
@@ -309,7 +303,6 @@ def test_opencode(home: Path) -> None:
 
 
 def test_goose(home: Path) -> None:
-    """The extensions of the profile that are programs, and the hooks of plugins that agents share."""
     text = (
         "extensions:\n  one: {enabled: true, type: stdio, cmd: npx, args: [-y, x]}\n"
         "  off: {enabled: false, type: stdio, cmd: y}\n  developer: {enabled: true, type: builtin}\n"
@@ -324,7 +317,6 @@ def test_goose(home: Path) -> None:
 
 
 def test_pi(home: Path) -> None:
-    """Extensions and local packages, its shell, and the programs that keys come from."""
     write(
         home,
         ".pi/agent/settings.json",
@@ -341,7 +333,6 @@ def test_pi(home: Path) -> None:
 
 
 def test_gemini_cli(home: Path) -> None:
-    """Hooks, servers, tool sources; extensions, and where those are that are only linked."""
     write(
         home, ".gemini/settings.json",
         {"hooks": {"BeforeTool": hook("check"), "AfterTool": hook("fmt")},
@@ -424,9 +415,7 @@ def test_a_token_or_a_cache_may_have_any_form(agent: str, name: str, home: Path)
 
 
 def test_neither_settings_behind_a_link_nor_a_projects_bring_anything_in(home: Path) -> None:
-    """The sandbox does not get the file, so none of its checks run there. A project's settings could name a private
-    key as a hook: what they name is said, and never mounted.
-    """
+    """The sandbox does not get such a file; a project could name a private key as a hook."""
     write(home, "dotfiles/settings.json", {"hooks": {"PreToolUse": hook("~/bin/check")}})
     (home / ".claude").mkdir()
     (home / ".claude/settings.json").symlink_to("../dotfiles/settings.json")

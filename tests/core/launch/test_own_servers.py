@@ -90,23 +90,15 @@ def test_what_no_setting_of_one_launch_switches_off_is_named_with_the_reason(
     assert [(why or "-") in each for each in found.remaining] == ([True] if why else [])
 
 
-@pytest.mark.parametrize(
-    ("agent", "settings", "args"),
-    [
+def test_an_argument_that_counts_over_our_setting_leaves_it_on() -> None:
+    for agent, settings, args in (
         ("claude", {".mcp.json": _JSON}, ("--settings", "mine.json")),
         ("gemini", {_GEMINI: _JSON}, ("--allowed-mcp-server-names", "a")),
-    ],
-)
-def test_an_argument_that_counts_over_our_setting_leaves_it_on(
-    agent: str, settings: dict[str, str], args: tuple[str, ...]
-) -> None:
-    found = found_by(agent, settings, args=args, contained=True)
-    assert not found.off
-    assert args[0] in found.sentences[0]
-    assert found_by(agent, settings, contained=True).off
-
-
-_KEYED = '"/dir", "--api-key", "s3cret"'
+    ):
+        found = found_by(agent, settings, args=args, contained=True)
+        assert not found.off
+        assert args[0] in found.sentences[0]
+        assert found_by(agent, settings, contained=True).off
 
 
 @pytest.mark.parametrize(
@@ -123,7 +115,7 @@ def test_what_was_imported_from_settings_is_off(
     agent: str, path: str, text: str, tmp_path: Path
 ) -> None:
     """Its key is in the vault, and stands in the command as a name."""
-    text = text.replace('"/dir"', _KEYED)
+    text = text.replace('"/dir"', '"/dir", "--api-key", "s3cret"')
     (file := tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     (imported,) = agent_servers(agent, tmp_path, tmp_path / "project", {})

@@ -38,13 +38,9 @@ def test_ones_own_opencode_settings_and_plugins_stay_under_ours() -> None:
     found = plan_of("opencode", env=env, builtins="instead")
     plugins = json.loads(found.env["OPENCODE_CONFIG_CONTENT"])["plugin"]
     assert plugins == ["mine", "file:///p/aileron-opencode.mjs"]
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000])
-def test_opencode_settings_that_cannot_be_parsed_are_left_alone(text: str) -> None:
-    """A clear error, and no launch without what the person set."""
-    with pytest.raises(InvalidRequest, match="OPENCODE_CONFIG_CONTENT"):
-        plan_of("opencode", env={"OPENCODE_CONFIG_CONTENT": text})
+    for text in ("{", "[]", "[" * 100_000):  # no launch without what the person set
+        with pytest.raises(InvalidRequest, match="OPENCODE_CONFIG_CONTENT"):
+            plan_of("opencode", env={"OPENCODE_CONFIG_CONTENT": text})
 
 
 _GOOSE = {"~/.config/goose/config.yaml": "GOOSE_PROVIDER: openai\n"}

@@ -160,7 +160,7 @@ BYPASSES = {
     ("agent", "word"), [(a, w) for a, words in BYPASSES.items() for w in words]
 )
 def test_no_argument_that_takes_sandbox_or_launch_settings_away(agent: str, word: str) -> None:
-    """No args on the module's deny list, in any spelling that the agent would take."""
+    """In any spelling that the agent would take."""
     denied = AGENTS[agent].denied_args
     assert [*denied_arguments(["--verbose", "--model=x", word, word], denied)] == [word, word]
     assert len(denied) > 5
@@ -169,7 +169,6 @@ def test_no_argument_that_takes_sandbox_or_launch_settings_away(agent: str, word
 
 @given(st.lists(st.text(max_size=12), max_size=4))
 def test_what_a_project_may_pass_is_an_option_and_nothing_else(words: list[str]) -> None:
-    """Whatever is let through begins with a dash, is no end of options and on no list."""
     if not [*denied_arguments(words, CODEX.denied_args)]:
         for word in words:
             assert word.startswith("-")
@@ -178,9 +177,7 @@ def test_what_a_project_may_pass_is_an_option_and_nothing_else(words: list[str])
 
 
 def test_the_digest_is_of_what_is_said_for_this_agent_and_of_its_own_files(project: Path) -> None:
-    """It changes with every byte and with the agent; one yes covers the agent's own project files that override what
-    Aileron sets, in exactly these bytes.
-    """
+    """One yes covers the agent's own project files that override what Aileron sets, in exactly these bytes."""
     with_settings(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n')
     first, other = (read_project_settings(project, AGENTS[each]) for each in ("codex", "pi"))
     with_settings(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n# more\n')

@@ -24,7 +24,6 @@ from tests.support.ordinary import USER, as_ordinary, ordinary_folder
 
 @pytest.fixture
 def own_folder() -> Iterator[Path]:
-    """A folder that an ordinary user may change."""
     with ordinary_folder() as found:
         yield found
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -47,7 +46,6 @@ class Launched:
         return self.folder / "project"
 
     def run(self, kind: str, script: str) -> str:
-        """Run *script* where a worker runs; return what it prints."""
         return self.console.ask(kind, "run", command=script)["result"]["stdout"].strip()
 
     def pids(self, text: str = "") -> list[int]:
@@ -212,16 +210,14 @@ def test_without_a_sandbox_the_workers_are_processes_with_nothing_of_aileron() -
             assert launch.pids(kind)
 
 
-@pytest.mark.parametrize(
-    ("sandbox", "shared"), [("on", True), ("hosts", False), ("offline", False)]
-)
-def test_commands_share_the_sessions_network_where_it_is_whole(sandbox: Any, shared: bool) -> None:
+def test_commands_share_the_sessions_network_where_it_is_whole() -> None:
     folder = Path("/nonexistent")
-    request = LaunchRequest(
-        agent=AGENTS["codex"], args=(), project=folder, home=folder, aileron_home=folder, env={},
-        relay={}, sandbox=sandbox,
-    )  # fmt: skip
-    assert tool_networks(request) == {"files": False, "commands": shared}
+    for sandbox in ("on", "hosts", "offline"):
+        request = LaunchRequest(
+            agent=AGENTS["codex"], args=(), project=folder, home=folder, aileron_home=folder, env={},
+            relay={}, sandbox=sandbox,
+        )  # fmt: skip
+        assert tool_networks(request) == {"files": False, "commands": sandbox == "on"}
 
 
 def test_what_runs_is_stopped_and_goes_on() -> None:

@@ -105,9 +105,7 @@ def test_a_variable_that_settings_name_for_a_key_is_carried(
 
 
 def test_neither_a_projects_settings_nor_a_login_bring_a_variable_in(tmp_path: Path) -> None:
-    """Also where the person's own variable has led there; what they name is said. A login comes back from the sandbox:
-    an agent could name variables of the person's in it. What the person types brings them in.
-    """
+    """Also where the person's own variable has led there. An agent could have written into a login."""
     text = '[model_providers.mine]\nenv_key = "MY_KEY"'
     files = {"project/.codex/config.toml": text}
     found = environment_of("codex", tmp_path, {"MY_KEY": SECRET}, files=files)
@@ -181,7 +179,6 @@ def test_an_env_file_above_the_project_is_named_and_that_of_the_home_counts(tmp_
 
 
 def test_without_a_sandbox_the_agent_gets_everything(tmp_path: Path) -> None:
-    """Nothing is left out but Aileron's own variables."""
     env = {"AWS_PROFILE": "work", "OTHER": "1", "AILERON_HOME": "x"}
     found = agent_environment(
         AGENTS["claude"], env, home=tmp_path, project=tmp_path, of_person=NONE, of_project=NONE, args=(), has=None,

@@ -9,17 +9,13 @@ import pytest
 
 from aileron_core.launch import agent_job
 from aileron_core.launch.terminal import TerminalState
+from tests.support import making
 
 
-@pytest.mark.parametrize(
-    "first_line",
-    ["#!/opt/nowhere/bin/node", "#!/bin/sh\r", "#!{folder}/wrapper"],
-    ids=["not there", "with a carriage return", "a script itself"],
-)
+@pytest.mark.parametrize("first_line", ["#!/opt/nowhere/node", "#!/bin/sh\r", "#!{folder}/wrapper"])
 def test_a_script_without_interpreter_ends_in_a_sentence(tmp_path: Path, first_line: str) -> None:
-    """A traceback of ours tells nobody what to do."""
-    (tmp_path / "wrapper").write_text("#!/opt/nowhere/bin/sh\n")
-    (tmp_path / "wrapper").chmod(0o755)
+    """A traceback of ours tells nobody what to do. The last is a script itself."""
+    making.program(tmp_path / "wrapper", "#!/opt/nowhere/bin/sh\n")
     program = tmp_path / "co\x1bdex"
     program.write_text(first_line.format(folder=tmp_path) + "\n", newline="")
     program.chmod(0o755)
@@ -32,25 +28,18 @@ def test_a_script_without_interpreter_ends_in_a_sentence(tmp_path: Path, first_l
     assert "\\x1b" in said.stderr
 
 
-def test_an_interpreter_outside_the_sandbox_is_said_to_be_missing_there(tmp_path: Path) -> None:
-    """It may be installed: its folder is not in the sandbox."""
-    program = tmp_path / "codex"
-    program.touch()
-    error = FileNotFoundError(2, "No such file")
-    said = agent_job.failed_start(str(program), error, in_sandbox=True)
-    assert "is a script whose interpreter is not in the sandbox" in said
-    assert said.endswith("or launch with --no-sandbox.")
-
-
 def test_a_program_that_cannot_be_executed_ends_in_a_sentence(tmp_path: Path) -> None:
-    program = tmp_path / "codex"
-    program.write_bytes(b"\x7fELF")
-    program.chmod(0o755)
+    program = making.program(tmp_path / "codex", "\x7fELF")
     said = start_job(program)
     assert said.returncode == 126
     assert said.stderr.startswith("aileron launch: ")
     assert "Traceback" not in said.stderr
     assert "Exec format error" in said.stderr
+    # One whose interpreter is missing in a sandbox may be installed: its folder is not there.
+    error = FileNotFoundError(2, "No such file")
+    missing = agent_job.failed_start(str(program), error, in_sandbox=True)
+    assert "is a script whose interpreter is not in the sandbox" in missing
+    assert missing.endswith("or launch with --no-sandbox.")
 
 
 def test_everything_is_frozen_in_a_sandbox_only(tmp_path: Path) -> None:
