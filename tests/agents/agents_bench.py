@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from examples.mailbox.server import Mailbox
-from tests.agents.llm import CallTool, Conversation, Say, Script, ScriptedLlm
-from tests.agents.passing import caller, gateway_hashes, nothing_of_ours, on_record
+from tests.agents.llm import CallTool, Conversation, ModelRequest, Say, Script, ScriptedLlm
 from tests.support import making
 from tests.support.core_harness import DRAFT, install_examples
 from tests.support.forked import forked, run_forked
 from tests.support.installing import new_environment
 from tests.support.ordinary import AS_ORDINARY, OWNS
-from tests.support.processes import command_lines
+from tests.support.processes import command_lines, eventually
 from tests.support.server_harness import CLI as AS_TESTS
-from tests.support.server_harness import ROOT, Attended
+from tests.support.server_harness import ROOT, Attended, query
 
 CLI = (*AS_ORDINARY, *AS_TESTS)
 """Console, launches and agents are an ordinary user's, whoever runs the tests: root's nobody contains."""
@@ -64,6 +63,47 @@ def aileron_in(venv: Path) -> tuple[tuple[str, ...], Path]:
     packages = next(venv.glob("lib/python*/site-packages"))
     (packages / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n")
     return (*AS_ORDINARY, str(python), "-I", "-m", "aileron_tui.cli"), packages
+
+
+_TOKEN = re.compile(rb"[A-Za-z0-9_-]{20,}")
+
+
+def caller(port: int, server: int) -> int | None:
+    """Return the process that connected from *port* to *server*, both on loopback."""
+    ends = [f"0100007F:{each:04X}" for each in (port, server)]
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inodes = {f"socket:[{row[9]}]" for row in rows if row[1:3] == ends}
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with contextlib.suppress(OSError):  # gone, or not ours to look at
+            for entry in folder.iterdir():
+                with contextlib.suppress(OSError):
+                    if str(entry.readlink()) in inodes:
+                        return int(folder.parent.name)
+    return None
+
+
+def gateway_hashes(home: Path) -> set[str]:
+    return {row for (row,) in query(home, "SELECT gateway_hash FROM sessions")}
+
+
+def nothing_of_ours(seen: ModelRequest, hashes: set[str]) -> None:
+    """Fail if a request holds our prefix, a gateway token, or a header of ours."""
+    assert b"/gw/" not in seen.raw
+    words = {hashlib.sha256(word).hexdigest() for word in _TOKEN.findall(seen.raw)}
+    assert not words & hashes
+    for name, value in seen.headers.items():
+        assert "aileron" not in f"{name} {value}".lower()
+        assert not name.startswith(("x-forwarded", "forwarded", "via"))
+
+
+def on_record(console: Any, count: int) -> list[list[Any]]:
+    """Return the requests that the audit says have passed, once there are *count* of them."""
+
+    def passed() -> list[list[Any]]:
+        told = [each for each in console.records() if each["event"] == "gateway.passed"]
+        return [each for record in told for each in record["requests"]]
+
+    return eventually(lambda: len(found := passed()) >= count and found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.agents_bench import Bench, ScriptedLlm, workbench
-from tests.agents.llm import CallTool, Conversation, Say
+from tests.agents.llm import CallTool, in_turn
 from tests.support.making import program
 
 AGENT = """\
@@ -28,10 +28,8 @@ CHECK = "#!/bin/sh\necho refused by a check of yours\nexit 2\n"
 
 
 def names_hook(bench: Bench, *commands: str) -> None:
-    hooks = "".join(
-        f"[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = {json.dumps(each)}\n"
-        for each in commands
-    )
+    head = "[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = "
+    hooks = "".join(f"{head}{json.dumps(each)}\n" for each in commands)
     bench.write(".codex/config.toml", f"[[hooks.PreToolUse]]\n{hooks}")
 
 
@@ -46,11 +44,9 @@ def test_a_check_of_yours_runs_in_the_sandbox(bench: Bench) -> None:
     for name in ("tools/check", "tools/other", "bin/named"):
         program(bench.home / name, CHECK)
     names_hook(bench, "~/tools/check", "named")
+    hook = f"[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = '{bench.home}/tools/other'\n"
     (bench.project / ".codex").mkdir()
-    (bench.project / ".codex" / "config.toml").write_text(
-        "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\n"
-        f"type = 'command'\ncommand = '{bench.home}/tools/other'\n"
-    )
+    (bench.project / ".codex" / "config.toml").write_text(f"[[hooks.PreToolUse]]\n{hook}")
     code, output = launch_with_checks(bench, "--accept-project")
     assert code == 0, output
     assert output.count("hook 2 refused by a check of yours") == 2
@@ -69,10 +65,8 @@ def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) 
     names_hook(bench, "~/bin/check | tee log")
     code, output = launch_with_checks(bench)
     assert code == 77, output
-    assert (
-        "May not work in the sandbox: ~/.codex/config.toml, hooks.PreToolUse (~/bin/check | tee log)"
-        in output
-    )
+    named = "~/.codex/config.toml, hooks.PreToolUse (~/bin/check | tee log)"
+    assert f"May not work in the sandbox: {named}" in output
     assert "this check does not run" in output
     assert "--accept-missing-checks" in output
     assert "home has" not in output
@@ -82,15 +76,8 @@ def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) 
     names_hook(bench, "~/bin/check | tee log2")
     assert launch_with_checks(bench)[0] == 77
     records = [each for each in bench.console.records() if each["event"] == "library.accepted"]
-    assert [each["summary"] for each in records if "checks" in each["summary"]] == [
-        "Accepted that checks of codex do not run in the sandbox"
-    ]
-
-
-def calls_bash(conversation: Conversation) -> Say | CallTool:
-    if conversation.results:
-        return Say(text=f"FINAL {conversation.results[-1][:400]}")
-    return CallTool(name="Bash", args={"command": "touch made", "description": "make a file"})
+    summaries = [each["summary"] for each in records if "checks" in each["summary"]]
+    assert summaries == ["Accepted that checks of codex do not run in the sandbox"]
 
 
 @pytest.mark.real
@@ -98,7 +85,8 @@ def calls_bash(conversation: Conversation) -> Say | CallTool:
 @pytest.mark.timeout(300)
 def test_claude_code_asks_a_check_in_the_home_and_starts_without_none(tmp_path: Path) -> None:
     """The real agent: its PreToolUse hook in ~/bin refuses inside; one that cannot be there stops it."""
-    with workbench(tmp_path, ScriptedLlm(calls_bash)) as bench:
+    make = CallTool(name="Bash", args={"command": "touch made", "description": "make a file"})
+    with workbench(tmp_path, ScriptedLlm(in_turn(make))) as bench:
         program(bench.home / "bin/check", "#!/bin/sh\necho no files today >&2\nexit 2\n")
         hooks = [{"matcher": "Bash", "hooks": [{"type": "command", "command": "~/bin/check"}]}]
         settings = {"hooks": {"PreToolUse": hooks}, "permissions": {"allow": ["Bash"]}}

@@ -16,12 +16,9 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.network.host_network import HostNetwork
@@ -255,16 +252,12 @@ print("NOW", look_up(), [name for name in os.environ if "proxy" in name.lower()]
 """
 
 
-@pytest.fixture(scope="module")
-def result() -> Iterator[dict[str, Any]]:
+def test_listed_names_are_reached_by_clients_that_know_no_proxy_and_nothing_else() -> None:
+    """Over TLS that ends at the host itself, for the name that was asked for. An error of ours ends one exchange alone."""
     with ordinary_folder() as folder:
         certificate(folder, *(f"{each}.example" for each in ("alpha", "beta", "late")))
-        yield json.loads(run_as_ordinary(Path(__file__), folder).stdout)
-
-
-def test_a_listed_name_is_reached_by_clients_that_know_no_proxy(result: dict[str, Any]) -> None:
-    """Two names at one address, each over TLS that ends at the host itself. An error of ours ends one exchange alone."""
-    met = result["met"]
+        result = json.loads(run_as_ordinary(Path(__file__), folder).stdout)
+    met, refused = result["met"], result["refused"]
     assert (met["alpha"], met["beta"], met["big"]) == ("alpha.example", "beta.example", 3_000_000)
     assert (met["curl"], met["node"]) == ("0 alpha.example\n", "0 beta.example\n")
     assert met["by stream"] == "127.0.0.5"
@@ -275,13 +268,6 @@ def test_a_listed_name_is_reached_by_clients_that_know_no_proxy(result: dict[str
     assert bug.startswith("KeyError in test_host_network.py, line ")
     assert result["met"]["allowed"] == "late.example"
     assert result["uid"] != 0
-
-
-def test_an_unlisted_name_does_not_exist_and_a_connection_names_its_host(
-    result: dict[str, Any],
-) -> None:
-    """It is never looked up outside. An address serves many names: another one, none, or no TLS at all is refused."""
-    met, refused = result["met"], result["refused"]
     assert met["unlisted"] == "gaierror -2"
     assert refused["late.example:443"] == ""
     assert met["strange"] == 3
@@ -295,11 +281,6 @@ def test_an_unlisted_name_does_not_exist_and_a_connection_names_its_host(
     assert refused[f"gamma.example:{port}"].endswith("address of alpha.example")
     assert refused[f"evil.example:{port}"] == ""
     assert refused[f"alpha.example:{port}"] == "the connection does not name its host in TLS"
-
-
-def test_no_other_address_is_reached_nor_this_machine_or_its_cloud(result: dict[str, Any]) -> None:
-    """Loopback and metadata never; a private network only where the person listed the name."""
-    met, refused = result["met"], result["refused"]
     for way, host, problem in (
         ("metadata", "meta.example:443", "169.254.169.254, which is link-local"),
         ("to loopback", "loop.example:443", "127.0.0.1, which is loopback"),

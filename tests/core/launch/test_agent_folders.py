@@ -10,7 +10,7 @@ import pytest
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.launch.agent_folders import AgentFiles
 from aileron_core.launch.launch_dir import InjectedFiles, LaunchDir, remove_stale
-from aileron_core.launch.plan import AgentFolder, InjectedFile
+from aileron_core.launch.plan import AgentFolder
 from tests.core.launch.plans import plan_of
 from tests.support.making import huge
 from tests.support.ordinary import as_ordinary, ordinary_folder
@@ -161,25 +161,23 @@ def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end_or_swept(tmp_p
     assert [each.name for each in tmp_path.iterdir()] == [alive.name]
 
 
-def addition() -> InjectedFile:
-    (found,) = plan_of("gemini").injected_files
-    return found
+(ADDITION,) = plan_of("gemini").injected_files
 
 
 def test_injected_files_go_with_their_folders_and_no_others(tmp_path: Path) -> None:
     """Also those that a killed launch left. Somebody else's extension of that name: a sentence, and nothing changed."""
-    with InjectedFiles(tmp_path, [addition()]):
-        assert (tmp_path / addition().path).exists()
+    with InjectedFiles(tmp_path, [ADDITION]):
+        assert (tmp_path / ADDITION.path).exists()
     assert list(tmp_path.iterdir()) == []
-    InjectedFiles(tmp_path, [addition()]).__enter__()
-    with InjectedFiles(tmp_path, [addition()]):
+    InjectedFiles(tmp_path, [ADDITION]).__enter__()
+    with InjectedFiles(tmp_path, [ADDITION]):
         pass
-    assert not (tmp_path / addition().path).parent.exists()
-    folder = (tmp_path / addition().path).parent
+    assert not (tmp_path / ADDITION.path).parent.exists()
+    folder = (tmp_path / ADDITION.path).parent
     folder.mkdir(parents=True)
     (folder / "theirs").write_text("x")
     with pytest.raises(Forbidden, match="nothing was changed"):
-        InjectedFiles(tmp_path, [addition()]).__enter__()
+        InjectedFiles(tmp_path, [ADDITION]).__enter__()
     assert [each.name for each in folder.iterdir()] == ["theirs"]
 
 
@@ -187,10 +185,10 @@ def test_injected_files_go_with_their_folders_and_no_others(tmp_path: Path) -> N
 def test_nothing_is_put_through_a_link(tmp_path: Path, depth: int) -> None:
     """Whoever made it: what it leads to stays as it is."""
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
-    link = home.joinpath(*addition().path.parts[:depth])
+    link = home.joinpath(*ADDITION.path.parts[:depth])
     link.parent.mkdir(parents=True)
     elsewhere.mkdir()
     link.symlink_to(elsewhere)
-    with pytest.raises(Forbidden, match="is behind a link"), InjectedFiles(home, [addition()]):
+    with pytest.raises(Forbidden, match="is behind a link"), InjectedFiles(home, [ADDITION]):
         pass
     assert list(elsewhere.iterdir()) == []

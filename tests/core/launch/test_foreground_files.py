@@ -6,11 +6,11 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+PYTHON = (sys.executable, "-I", "-c")
 ROOT = Path(__file__).resolve().parents[3]
 LAUNCH = """
 import sys
@@ -22,12 +22,8 @@ sys.exit(run_foreground(sys.argv[2:], env={"PATH": "/usr/bin:/bin"}, cwd="/"))
 
 def exit_code(*argv: str, **streams: object) -> int:
     """Run *argv* as an agent is run, with these streams; return the exit code."""
-    words = [sys.executable, "-I", "-c", LAUNCH, str(ROOT), *argv]
+    words = [*PYTHON, LAUNCH, str(ROOT), *argv]
     return subprocess.run(words, timeout=60, check=False, **streams).returncode  # type: ignore[call-overload]
-
-
-def python(program: str) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-c", program)
 
 
 REACHES = """
@@ -53,7 +49,7 @@ def test_no_file_is_within_the_agents_reach(tmp_path: Path) -> None:
     given.write_text("read me")
     log.write_text("before\n")
     with given.open("rb") as in_, log.open("ab") as out:
-        assert exit_code(*python(REACHES), stdin=in_, stdout=out, stderr=out) == 7
+        assert exit_code(*PYTHON, REACHES, stdin=in_, stdout=out, stderr=out) == 7
     assert given.read_text() == "read me"
     assert log.read_text() == "before\nsaid\n"
 
@@ -67,12 +63,12 @@ def test_much_passes_both_ways_in_order_and_ends(tmp_path: Path) -> None:
     assert hashlib.sha256(got.read_bytes()).digest() == hashlib.sha256(given.read_bytes()).digest()
     program = "import os; os.write(1, b'y' * 60000); os._exit(5)"
     with given.open("rb") as in_, got.open("wb") as out:
-        assert exit_code(*python(program), stdin=in_, stdout=out) == 5
+        assert exit_code(*PYTHON, program, stdin=in_, stdout=out) == 5
     assert got.read_bytes() == b"y" * 60000
     log = tmp_path / "log"
     program = "import os\nfor n in range(300): os.write(1 + n % 2, b'%d\\n' % n)"
     with log.open("wb") as out:
-        code = exit_code(*python(program), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        code = exit_code(*PYTHON, program, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     assert code == 0
     assert log.read_text().split() == [str(number) for number in range(300)]
 
@@ -82,16 +78,10 @@ def test_pipes_and_devices_are_passed_on(tmp_path: Path) -> None:
     null = Path(os.devnull).stat().st_rdev
     reading, writing = os.pipe()
     number = os.fstat(writing).st_ino
-    assert exit_code(*python(program), stdin=subprocess.DEVNULL, stdout=writing) == 0
+    assert exit_code(*PYTHON, program, stdin=subprocess.DEVNULL, stdout=writing) == 0
     os.close(writing)
     with os.fdopen(reading) as said:
         assert said.read() == f"{null} {number}\n"
-
-
-def _all_of(master: int) -> Iterator[str]:
-    with contextlib.suppress(OSError):  # nobody has the other end any more
-        while data := os.read(master, 4096):
-            yield data.decode()
 
 
 @pytest.mark.parametrize("closed", [0, 1])
@@ -107,9 +97,12 @@ def test_a_terminal_beside_a_file(tmp_path: Path, closed: int) -> None:
     with file.open("rb" if closed == 0 else "wb") as opened:
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
         streams["stdin" if closed == 0 else "stdout"] = opened.fileno()
-        assert exit_code(*python(program), **streams, start_new_session=True) == 0
+        assert exit_code(*PYTHON, program, **streams, start_new_session=True) == 0
     os.close(slave)
-    shown = "".join(_all_of(master))
+    shown = ""
+    with contextlib.suppress(OSError):  # nobody has the other end any more
+        while data := os.read(master, 4096):
+            shown += data.decode()
     os.close(master)
     assert "err" in shown
     assert ("out" in shown) is (closed == 0)

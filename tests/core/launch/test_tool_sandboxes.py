@@ -1,4 +1,8 @@
-"""The sandboxes of the built-in tools, in real launches as an ordinary user: what they contain, and when they end."""
+"""The sandboxes of the built-in tools, in real launches as an ordinary user: what they contain, and when they end.
+
+Run as a program with FOLDER SANDBOX, this file launches `codex` of a folder with built-in tools, both of whose workers
+run commands.
+"""
 
 import contextlib
 import json
@@ -12,19 +16,69 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from aileron_core.connectors.builtin.connector import worker_files
 from aileron_core.containment.git.hidden_repositories import README
 from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.launcher import launch
 from aileron_core.launch.prepare import LaunchRequest
 from aileron_core.launch.tools.relay import frozen
 from aileron_core.launch.tools.sandboxes import tool_networks
-from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
+from aileron_core.settings import LaunchPaths
+from aileron_tui.cli.launching import HomeSessions
+from tests.support.ordinary import AS_ORDINARY, OWNS, ROOT, give, ordinary_folder
 from tests.support.processes import eventually, running_with
 from tests.support.tool_console import ToolConsole, tool_console
 
-CHILD = Path(__file__).with_name("launch_with_tools.py")
+WORKER = b"""
+import json, os, struct, subprocess, sys
+if sys.argv[1] == "commands":
+    from pathlib import Path
+    from aileron_core.connectors.builtin.worker.command_worker import serve
+    sys.exit(serve(Path(sys.argv[2]), sys.argv[3:]))
+def say(frame):
+    data = json.dumps(frame).encode()
+    os.write(1, struct.pack(">I", len(data)) + data)
+say({"ready": True, "features": {}})
+while head := sys.stdin.buffer.read(4):
+    frame = json.loads(sys.stdin.buffer.read(struct.unpack(">I", head)[0]))
+    done = subprocess.run(
+        ["/bin/sh", "-c", frame["args"]["command"]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL, text=True,
+    )
+    say({"id": frame["id"], "result": {"stdout": done.stdout}})
+"""
+"""The files worker runs no program: in its place is one that does. That of commands is the real one."""
+
+
+class _Person:
+    def say(self, text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+
+
+def main() -> None:
+    folder, sandbox = Path(sys.argv[1]), cast("Any", sys.argv[2])
+    request = LaunchRequest(
+        agent=AGENTS["codex"],
+        args=(),
+        project=folder / "project",
+        home=folder / "person",
+        aileron_home=folder / "aileron",
+        env=dict(os.environ),
+        relay={},
+        sandbox=sandbox,
+        allow_abstract=True,
+        gateway=False,
+        typed_paths=LaunchPaths(read=("~/notes",)) if sandbox != "off" else LaunchPaths(),
+        worker=lambda: {**worker_files(), "__main__.py": WORKER},
+        builtins="beside",
+    )
+    sys.exit(launch(request, HomeSessions(request.aileron_home), cast("Any", _Person())))
+
+
 AGENT = "#!/bin/sh\ndate +%s.%N > started\nuntil [ -e go ]; do sleep 0.05; done\n"
 KINDS = ("files", "commands")
 LINKS = {
@@ -93,8 +147,8 @@ def launched(sandbox: str) -> Iterator[Launched]:
         started = folder / "project" / "started"
         with tool_console(folder / "aileron") as console:
             process = subprocess.Popen(
-                [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), sandbox],
-                env=env, cwd=CHILD.parents[3], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                [*AS_ORDINARY, sys.executable, "-m", "tests.core.launch.test_tool_sandboxes", str(folder), sandbox],
+                env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             try:
@@ -235,3 +289,7 @@ def test_what_runs_is_stopped_and_goes_on() -> None:
             assert select.select([at.stdout], [], [], 5)[0]
         finally:
             os.killpg(at.pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -37,13 +37,11 @@ def environment_of(
     return found
 
 
-BROAD = [pattern.replace("*", "X") for pattern in variables.NEVER_CARRIED]
-
-
 @pytest.mark.parametrize("agent", AGENTS)
 def test_no_broad_login_is_carried_unless_set_for_the_agent(agent: str, tmp_path: Path) -> None:
     """Nor a descriptor, a socket, or what a loader obeys: whatever the agent's patterns and its settings say."""
-    env = dict.fromkeys((*BROAD, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_CLIENT_SECRET",
+    broad = [pattern.replace("*", "X") for pattern in variables.NEVER_CARRIED]
+    env = dict.fromkeys((*broad, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_CLIENT_SECRET",
                          "CODEX_X_FD", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR", "ANTHROPIC_UNIX_SOCKET",
                          "SSH_AUTH_SOCK", "AILERON_TOKEN"), SECRET)  # fmt: skip
     settings = json.dumps({"env": [*env], "model": {each: f"${each}" for each in env}})
