@@ -13,15 +13,11 @@ from tests.process.tmux import Tmux, shell
 READY = "READY>"
 """The shell's prompt."""
 _SHELLS = {
-    "bash": ("bash", "--norc", "--noprofile", "-i"),
-    "zsh": ("zsh", "-f", "-i"),
-    "fish": ("fish", "--private", "--no-config", "-i"),
+    "bash": ("bash --norc --noprofile -i", f"PS1='{READY} '"),
+    "zsh": ("zsh -f -i", f"PROMPT='{READY} '"),
+    "fish": ("fish --private --no-config -i", f"function fish_prompt; echo -n '{READY} '; end"),
 }
-_PROMPTS = {
-    "bash": f"PS1='{READY} '",
-    "zsh": f"PROMPT='{READY} '",
-    "fish": f"function fish_prompt; echo -n '{READY} '; end",
-}
+"""Each with what sets its prompt."""
 SHELLS = (*_SHELLS,)
 
 
@@ -40,12 +36,12 @@ class Shell:
         """Start the shell *name*, with its socket in *folder*, *under* what an ordinary user's program is run under."""
         if shutil.which(name) is None:
             pytest.fail(f"these tests drive a real shell: install {name} (.ci/run does)")
-        self.folder = folder
+        self.folder, (words, prompt) = folder, _SHELLS[name]
         # A command of its own, so that the shell is a session's leader as in any terminal.
-        command = f"exec {shell(*under, *_SHELLS[name])}"
+        command = f"exec {shell(*under, *words.split())}"
         given = {**environment, "SHELL": "/bin/sh", "LANG": "C.UTF-8", "HISTFILE": os.devnull}
         self.tmux = Tmux(folder / "tmux", command, given, cwd, size=(100, 40))
-        self.tmux.type(_PROMPTS[name])
+        self.tmux.type(prompt)
         self.tmux.press("Enter")
         self.at_prompt()
 

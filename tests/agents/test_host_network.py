@@ -1,8 +1,7 @@
 """A sandbox that reaches listed hosts only, as real TLS clients in it meet it (`--sandbox=hosts`).
 
-Run as a program with FOLDER, which has `both.pem`, a key and its certificate, this file is a sandbox with a host
-network around it, beside local TLS servers that stand for its hosts. Clients in it are the system's curl and
-node, and `INSIDE`; what they met is printed as one JSON object.
+As a program with FOLDER, which has `both.pem`, this file is such a sandbox, beside local TLS servers that stand for
+its hosts. Clients in it are the system's curl and node, and `INSIDE`; what they met is printed as JSON.
 """
 
 import asyncio
@@ -268,6 +267,7 @@ def test_listed_names_are_reached_by_clients_that_know_no_proxy_and_nothing_else
     assert bug.startswith("KeyError in test_host_network.py, line ")
     assert result["met"]["allowed"] == "late.example"
     assert result["uid"] != 0
+    # What is not listed is reported and never looked up outside.
     assert met["unlisted"] == "gaierror -2"
     assert refused["late.example:443"] == ""
     assert met["strange"] == 3
@@ -275,12 +275,14 @@ def test_listed_names_are_reached_by_clients_that_know_no_proxy_and_nothing_else
     asked = ["alpha", "beta", "meta", "loop", "own", "corporate", "public", "broken", "late"]
     assert {*result["asked"]} == {f"{name}.example" for name in asked}
     assert result["asked"].count("late.example") == 1  # once it was allowed
+    # An address serves many names: another one, none, or no TLS at all is refused.
     for way in ("other name", "listed elsewhere", "nameless", "plain"):
         assert met[way] == f"ConnectionResetError {errno.ECONNRESET}", way
     port = result["port"]
     assert refused[f"gamma.example:{port}"].endswith("address of alpha.example")
     assert refused[f"evil.example:{port}"] == ""
     assert refused[f"alpha.example:{port}"] == "the connection does not name its host in TLS"
+    # Loopback and metadata never; a private network only where the person listed the name.
     for way, host, problem in (
         ("metadata", "meta.example:443", "169.254.169.254, which is link-local"),
         ("to loopback", "loop.example:443", "127.0.0.1, which is loopback"),

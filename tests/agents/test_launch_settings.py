@@ -23,11 +23,8 @@ pytestmark = pytest.mark.timeout(300)
 
 LLM, PROJECT = "http://the-model", "/the-project"
 """Stand for the scripted model's address and the project in a case."""
-THROUGH_PROXY = {
-    "HTTPS_PROXY": LLM,
-    "SSL_CERT_FILE": f"{PROJECT}/ca.pem",
-    "NODE_EXTRA_CA_CERTS": f"{PROJECT}/ca.pem",
-}
+CA = f"{PROJECT}/ca.pem"
+THROUGH_PROXY = {"HTTPS_PROXY": LLM, "SSL_CERT_FILE": CA, "NODE_EXTRA_CA_CERTS": CA}
 """The scripted model answers for every host; its authority is in the project, which the sandbox has."""
 PROMPTS = {
     "codex": "exec --skip-git-repo-check hello", "claude": "-p hello --model chosen-model",

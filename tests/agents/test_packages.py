@@ -1,7 +1,6 @@
 """MCP servers from npm and PyPI, installed in a box and started from what was installed.
 
-Run as a program with FOLDER, this file installs them as an ordinary user, and prints what came of it as JSON:
-`own` from registries of its own, which FOLDER/both.pem is for, `public` from those of this machine's settings.
+As a program with FOLDER own (or public), this file installs them as an ordinary user from its own registries.
 """
 
 import base64
@@ -83,13 +82,8 @@ class Registry:
         }  # fmt: skip
         data = io.BytesIO()
         with tarfile.open(fileobj=data, mode="w:gz") as archive:
-            for path, text in (
-                ("package.json", json.dumps(manifest)),
-                (
-                    "index.js",
-                    "#!/usr/bin/env -S node --no-warnings\nconsole.log(process.argv[2])\n",
-                ),
-            ):
+            entry = "#!/usr/bin/env -S node --no-warnings\nconsole.log(process.argv[2])\n"
+            for path, text in {"package.json": json.dumps(manifest), "index.js": entry}.items():
                 info = tarfile.TarInfo(f"package/{path}")
                 info.size = len(text)
                 archive.addfile(info, io.BytesIO(text.encode()))

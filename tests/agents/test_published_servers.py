@@ -136,21 +136,17 @@ async def agent(core: Core) -> AsyncIterator[Client]:
         yield client
 
 
-async def _bind(core: Core, action: str, secret: str) -> None:
-    core.app.vault.create(Secret(PASSPHRASE))
-    user = core.user(action)
-    hash_, values = user.identity.hash, named_values({secret: Secret(TOKEN)})
-    asked = BindAccount(connector_hash=hash_, identity="work", account="", secret=values)
-    await core.app.bindings.bind(user, asked)
-    await core.until_record("library.authenticated")
-
-
 async def _through_the_gate(home: Path, boxes: BoxedServers, name: str, each: Published) -> Json:
     """Read and change the thing as an agent does, with a person who says yes; return what was seen and kept."""
     assert each.thing is not None
     assert each.changes is not None
     async with Core.open(home, start_server=boxes) as core:
-        await _bind(core, f"{name}.{each.read}", each.secret)
+        core.app.vault.create(Secret(PASSPHRASE))
+        user, values = core.user(f"{name}.{each.read}"), named_values({each.secret: Secret(TOKEN)})
+        hash_ = user.identity.hash
+        bound = BindAccount(connector_hash=hash_, identity="work", account="", secret=values)
+        await core.app.bindings.bind(user, bound)
+        await core.until_record("library.authenticated")
         async with agent(core) as client:
             tool = core.app.library.find(f"{name}.{each.read}").action.tool_name
             answer = await client.call_tool(tool, {**each.thing})

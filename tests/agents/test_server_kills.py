@@ -1,7 +1,6 @@
 """Consoles and servers that are killed around calls: each effect once at most, nothing that stays, no outcome that lies.
 
-Run as a program with FOLDER KILLS SEED, this file kills consoles, and servers in their boxes, at moments that
-nobody chose, and prints what became of each call as JSON. Each console is a fork of that process, opens one
+As a program with FOLDER KILLS SEED, this file does the killing. Each console is a fork of that process, opens one
 home, and makes calls of a server that appends a line for each effect, to which a person says yes at once.
 """
 

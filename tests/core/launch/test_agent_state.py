@@ -78,11 +78,8 @@ def test_nothing_is_mounted_into_what_an_agent_could_write() -> None:
 
 
 def write_conversation(home: Path, name: str, at: int) -> Path:
-    (mount,) = (
-        each
-        for each in state_mounts(home, HOME, CLAUDE, Path("/a/app"), "1-a")
-        if each.path.name == "projects"
-    )
+    mounts = state_mounts(home, HOME, CLAUDE, Path("/a/app"), "1-a")
+    (mount,) = (each for each in mounts if each.path.name == "projects")
     path = mount.source / "-a-app" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(name)

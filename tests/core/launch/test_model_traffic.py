@@ -20,12 +20,8 @@ Args = tuple[str, ...]
 Texts = Mapping[str, str]
 NONE: Texts = {}
 GATEWAY = "http://127.0.0.1:4000/gw/tok"
-KEYS = {
-    "OPENAI_API_KEY": "sk-o",
-    "ANTHROPIC_API_KEY": "sk-a",
-    "GEMINI_API_KEY": "gm",
-    "GOOGLE_GENERATIVE_AI_API_KEY": "gm",
-}
+KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a"}
+KEYS |= dict.fromkeys(("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"), "gm")
 BY_KEY = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 CHATGPT = '{"auth_mode": "chatgpt", "OPENAI_API_KEY": null, "tokens": {"id_token": "x"}}'
 OPENCODE = "~/.local/share/opencode/auth.json"

@@ -40,10 +40,6 @@ def test_a_project_beside_or_below_the_home_holds_neither_it_nor_ailerons(tmp_pa
     link.symlink_to(home)
     with pytest.raises(Forbidden, match="contains your home"):
         check_project(tmp_path / "people", link, tmp_path / "aileron")
-
-
-def test_what_holds_the_home_is_refused(tmp_path: Path) -> None:
-    home, _ = two_homes(tmp_path)
     for above in (".", "..", "../..", "/"):
         with pytest.raises(Forbidden, match="contains your home"):
             check_project(Path(os.path.normpath(home / above)), home, tmp_path / "aileron")
@@ -78,7 +74,7 @@ def test_no_sandbox_has_an_agents_own_folder_as_its_project(tmp_path: Path) -> N
 
 CLAUDE = AGENTS["claude"]
 OLD = '[launch.claude]\nargs = ["--verbose"]\nenv = { NO_COLOR = "1" }\n'
-NEW = '[launch.claude]\nargs = ["--verbose", "--model=opus"]\n# \x1b[2J\n'
+NEW = '[launch.claude]\nargs = ["--verbose", "--model=opus"]\n'
 
 
 def settings_in(project: Path, text: str) -> ProjectSettings:
@@ -100,9 +96,8 @@ def test_a_changed_file_names_what_it_asks_for_more(project: Path, tmp_path: Pat
     first = (("aileron.toml", FileContentView(text=OLD)),)
     assert settings_contents(old, CLAUDE, tmp_path, None) == first
     keep_settings(tmp_path, old)
-    new = settings_in(project, NEW.replace("\x1b", ""))
-    view = compared_settings(tmp_path, old, new)["aileron.toml"]
-    assert (view.before.text, view.text) == (OLD, NEW.replace("\x1b", ""))
+    view = compared_settings(tmp_path, old, settings_in(project, NEW))["aileron.toml"]
+    assert (view.before.text, view.text) == (OLD, NEW)
     assert [(each.direction, each.kind, each.after or each.before) for each in view.before.changes] == [
         ("wider", "project_args", "--model=opus"),
         ("narrower", "project_env", "NO_COLOR=1"),
@@ -147,8 +142,7 @@ def test_what_was_not_kept_is_said_to_be_missing(project: Path, tmp_path: Path, 
             copy.unlink()
         else:
             copy.write_text("[launch.claude]\n")
-    new = settings_in(project, NEW.replace("\x1b", ""))
-    view = compared_settings(tmp_path, old, new)["aileron.toml"]
+    view = compared_settings(tmp_path, old, settings_in(project, NEW))["aileron.toml"]
     assert (view.before.text, view.before.changes) == (None, ())
 
 

@@ -15,7 +15,9 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -54,11 +56,6 @@ while head := sys.stdin.buffer.read(4):
 """The files worker runs no program: in its place is one that does. That of commands is the real one."""
 
 
-class _Person:
-    def say(self, text: str) -> None:
-        sys.stderr.write(f"{text}\n")
-
-
 def main() -> None:
     folder, sandbox = Path(sys.argv[1]), cast("Any", sys.argv[2])
     request = LaunchRequest(
@@ -76,17 +73,12 @@ def main() -> None:
         worker=lambda: {**worker_files(), "__main__.py": WORKER},
         builtins="beside",
     )
-    sys.exit(launch(request, HomeSessions(request.aileron_home), cast("Any", _Person())))
+    person = cast("Any", SimpleNamespace(say=partial(print, file=sys.stderr)))
+    sys.exit(launch(request, HomeSessions(request.aileron_home), person))
 
 
 AGENT = "#!/bin/sh\ndate +%s.%N > started\nuntil [ -e go ]; do sleep 0.05; done\n"
 KINDS = ("files", "commands")
-LINKS = {
-    ".local/bin/mytool": "{person}/.local/pipx/venvs/mytool/bin/mytool",
-    ".local/bin/node": "../../.nodes/current/bin/node",
-    ".nodes/current": "v22",
-}
-"""Of the person's home, as pipx, `uv tool`, npm and managers of Node make them."""
 
 
 @dataclass
@@ -137,8 +129,13 @@ def launched(sandbox: str) -> Iterator[Launched]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         (folder / "person" / ".local" / "bin").mkdir()
-        for link, target in LINKS.items():
-            (folder / "person" / link).symlink_to(target.format(person=folder / "person"))
+        person = (
+            folder / "person"
+        )  # with links as pipx, `uv tool`, npm and managers of Node make them
+        tool = person / ".local/pipx/venvs/mytool/bin/mytool"
+        (person / ".local/bin/mytool").symlink_to(tool)
+        (person / ".local/bin/node").symlink_to("../../.nodes/current/bin/node")
+        (person / ".nodes/current").symlink_to("v22")
         for each in (folder / "person").glob("**/bin/*"):
             each.chmod(0o755)
         give(folder)
@@ -218,11 +215,8 @@ def test_a_dry_run_lists_what_each_has_and_commands_have_a_network(sandboxed: La
     sandboxes = json.loads(dry_run(sandboxed.folder, "--json"))["tool_sandboxes"]
     table = dry_run(sandboxed.folder).partition("both have:")[2].partition("  command ")[0]
     for kind in KINDS:
-        planned = {
-            (each["path"], each["how"] == "link")
-            for each in sandboxes[kind]["mounts"]
-            if each["path"].startswith(f"{sandboxed.folder}/")
-        }
+        mounts = {(each["path"], each["how"] == "link") for each in sandboxes[kind]["mounts"]}
+        planned = {each for each in mounts if each[0].startswith(f"{sandboxed.folder}/")}
         assert (f"{sandboxed.folder}/person/.local/bin/mytool", True) in planned
         mounted = sandboxed.run(kind, "cut -d ' ' -f 5 /proc/self/mountinfo | sort -u").splitlines()
         links = sandboxed.run(kind, "find ~ -xdev -type l").splitlines()
