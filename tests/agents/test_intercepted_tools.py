@@ -13,6 +13,7 @@ import pytest
 
 from tests.agents.agents_bench import PROMPTS, Bench, CallTool, Say, ScriptedLlm, workbench
 from tests.agents.llm import Conversation, Script, in_turn, offered_tools
+from tests.agents.test_builtin_tools import approve_next
 from tests.agents.test_contained_git import person_git, session_folders
 from tests.support.making import own_tools
 from tests.support.variants import variants
@@ -260,22 +261,6 @@ MAY_CHANGE = ("index", "refs/heads/main", "logs/HEAD", "logs/refs/heads/main", "
 """In a git folder, by a commit."""
 
 
-def approve_each(bench: Bench, *actions: str) -> None:
-    """Approve these calls, each once a person could; no other may be asked."""
-    answered: set[str] = set()
-
-    def asked() -> list[str]:
-        views = bench.console.views.items()
-        return [name for name, view in views if name not in answered and view["digest"]]
-
-    for action in actions:
-        assert bench.console.until(lambda: bool(asked()))
-        (approval,) = asked()
-        assert bench.console.views[approval]["action"] == action
-        bench.console.approve(approval)
-        answered.add(approval)
-
-
 def at_work_in(folder: Path) -> list[str]:
     """Return the command lines of the processes that name *folder*, or work in it."""
     found: list[str] = []
@@ -307,7 +292,8 @@ def test_a_whole_task_is_done_with_our_tools(
     # To a model that it does not know, Codex offers sub-agents at once.
     args = case.args if agent == "codex" else PROMPTS[agent]
     with bench.launched(agent, *args, options=options) as running:
-        approve_each(bench, *ASKED)
+        for action in ASKED:
+            approve_next(bench, action.removeprefix("builtin."))
         assert at_work_in(bench.project)
         ended = running.end()
     assert at_work_in(bench.project) == []

@@ -8,16 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import (
-    KEYS,
-    PROMPTS,
-    Bench,
-    Say,
-    ScriptedLlm,
-    sends_a_draft,
-    workbench,
-)
-from tests.agents.llm import Conversation, Script
+from tests.agents.agents_bench import KEYS, PROMPTS, Bench, sends_a_draft, workbench
+from tests.agents.llm import Conversation, Say, Script, ScriptedLlm
 from tests.agents.test_no_credentials import PHRASE, searched
 from tests.agents.test_real_agents import AGENTS
 from tests.support.tls import certificate

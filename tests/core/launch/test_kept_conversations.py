@@ -15,13 +15,7 @@ import pytest
 
 from aileron_core.errors import AileronError, NotFound
 from aileron_core.launch import agent_state
-from aileron_core.launch.agent_state import (
-    KeptConversations,
-    database_folder,
-    export_conversation,
-    kept_conversations,
-    make_state,
-)
+from aileron_core.launch.agent_state import export_conversation
 from aileron_core.launch.agents import AGENTS
 from tests.support.variants import variants
 
@@ -37,13 +31,13 @@ class Place:
     def __init__(self, home: Path, agent: str) -> None:
         self.home, self.agent = home, AGENTS[agent]
         self.said: list[str] = []
-        make_state(home, self.agent, PROJECT)
-        found = kept_conversations(home, self.agent, PROJECT, BWRAP, self.said.append)
+        agent_state.make_state(home, self.agent, PROJECT)
+        found = agent_state.kept_conversations(home, self.agent, PROJECT, BWRAP, self.said.append)
         assert found is not None
-        self.kept: KeptConversations = found
+        self.kept: agent_state.KeptConversations = found
 
     def path(self, launch: str) -> Path:
-        return database_folder(self.kept.folder, launch) / self.kept.database.path.name
+        return agent_state.database_folder(self.kept.folder, launch) / self.kept.database.path.name
 
     @contextmanager
     def launch(self, name: str = "1-a") -> Iterator[sqlite3.Connection]:

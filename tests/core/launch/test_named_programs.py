@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aileron_core.launch import named_programs
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.named_programs import (
-    HomeSettings,
-    NamedProgram,
-    ResolvedProgram,
-    missing_checks_digest,
-    missing_files,
-    missing_sentences,
-)
+from aileron_core.launch.named_programs import HomeSettings, NamedProgram, ResolvedProgram
 from aileron_core.launch.resolve_programs import (
     SandboxPaths,
     literal_words,
@@ -185,15 +179,15 @@ def test_what_is_missing_is_said_with_what_follows(home: Path) -> None:
         resolved(home, ("none", "x"), check=False),
         resolved(home, "sh", check=False),
     ]
-    first, *others = missing_sentences(found)
+    first, *others = named_programs.missing_sentences(found)
     assert first.endswith("does not exist; this check does not run, so it refuses nothing.")
     assert "f, k (~/none)" in first
     assert ["give it with --read" in each for each in others] == [True, True]
-    digest = missing_checks_digest("claude", found)
-    assert digest == missing_checks_digest("claude", found[1:2]) is not None
-    assert digest != missing_checks_digest("codex", found)
-    assert digest != missing_checks_digest("claude", [resolved(home, "~/other")])
-    assert missing_checks_digest("claude", [found[0], found[3]]) is None
+    digest = named_programs.missing_checks_digest("claude", found)
+    assert digest == named_programs.missing_checks_digest("claude", found[1:2]) is not None
+    assert digest != named_programs.missing_checks_digest("codex", found)
+    assert digest != named_programs.missing_checks_digest("claude", [resolved(home, "~/other")])
+    assert named_programs.missing_checks_digest("claude", [found[0], found[3]]) is None
 
 
 def programs_named(agent: str, home: Path, project: str = "/p") -> tuple[NamedProgram, ...]:
@@ -445,7 +439,8 @@ def files_named(home: Path, agent: str, text: str, **of_project: str) -> str:
     found = settings_programs(AGENTS[agent], settings, PurePosixPath(home / "work"), texts)
     resolved = resolve_programs(settings.complete(found), paths_in(home, ".codex", "prompt.md"))
     assert not [each for each in resolved if each.mounts and each.named.from_project]
-    return " ".join((*missing_files("Codex", resolved), *missing_sentences(resolved)))
+    files = named_programs.missing_files("Codex", resolved)
+    return " ".join((*files, *named_programs.missing_sentences(resolved)))
 
 
 @pytest.mark.parametrize(
