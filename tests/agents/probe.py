@@ -88,7 +88,8 @@ def post(url):
         return error.code
 
 
-CONSOLE, _, OWN = base_url().rpartition("/gw/") if "base_url" in " ".join(sys.argv) else ("",) * 3
+URL = re.search(r"base_url = \"([^\"]+)", " ".join(sys.argv))
+CONSOLE, _, OWN = (URL[1] if URL else "").rpartition("/gw/")
 THEIRS = f"/gw/{GIVEN.get('gateway')}/v1"
 tried("model through the gateway")(lambda: post(f"{base_url()}/chat/completions"))
 THEIR_CHAT = f"{CONSOLE}{THEIRS}/chat/completions"

@@ -28,7 +28,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     abstract, key = f"aileron-test-{secrets.token_hex(8)}", secrets.token_hex(8)
     ctypes.CDLL(None).syscall(248, b"user", key.encode(), b"secret", 6, -3)
     listeners = [socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX), socket.socket()]
-    places = ("\0" + abstract, str(folder / "agent.sock"), ("127.0.0.1", 0))
+    places: tuple[Any, ...] = ("\0" + abstract, str(folder / "agent.sock"), ("127.0.0.1", 0))
     for listener, place in zip(listeners, places, strict=True):
         listener.bind(place)
         listener.listen()
@@ -38,7 +38,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         bench.write(".ssh/id_ed25519", "a key")
         victim = bench.console.session()
         asked = bench.console.run("send-draft", {"draft_id": DRAFT}, victim["token"]).json
-        given = {
+        given: dict[str, Any] = {
             "abstract": abstract,
             "pathname": str(folder / "agent.sock"),
             "console": str(bench.console.home / "run" / "console.sock"),

@@ -13,7 +13,6 @@ import pytest
 
 from tests.agents.agents_bench import PROMPTS, Bench, CallTool, Say, ScriptedLlm, workbench
 from tests.agents.llm import Conversation, Script, in_turn, offered_tools
-from tests.agents.test_builtin_tools import approve_next
 from tests.agents.test_contained_git import person_git, session_folders
 from tests.support.making import own_tools
 from tests.support.variants import variants
@@ -292,8 +291,18 @@ def test_a_whole_task_is_done_with_our_tools(
     # To a model that it does not know, Codex offers sub-agents at once.
     args = case.args if agent == "codex" else PROMPTS[agent]
     with bench.launched(agent, *args, options=options) as running:
-        for action in ASKED:
-            approve_next(bench, action.removeprefix("builtin."))
+        answered: set[str] = set()
+
+        def asked() -> list[str]:
+            views = bench.console.views.items()
+            return [name for name, view in views if name not in answered and view["digest"]]
+
+        for action in ASKED:  # no other may be asked
+            assert bench.console.until(lambda: bool(asked()))
+            (approval,) = asked()
+            assert bench.console.views[approval]["action"] == action
+            bench.console.approve(approval)
+            answered.add(approval)
         assert at_work_in(bench.project)
         ended = running.end()
     assert at_work_in(bench.project) == []

@@ -25,7 +25,7 @@ def test_history_is_kept_by_agent_and_project_for_the_owner_alone(tmp_path: Path
     """Two projects of one name have two. What an agent closed is open again in the next launch."""
     projects = Path("/a/My App"), Path("/b/My App")
     sources: list[set[Path]] = []
-    mounts: list[Mount] = []
+    mounts: tuple[Mount, ...] = ()
     for project in projects:
         make_state(tmp_path, CLAUDE, project)
         mounts = state_mounts(tmp_path, HOME, CLAUDE, project, "1-a")

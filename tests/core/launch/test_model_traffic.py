@@ -20,8 +20,8 @@ Args = tuple[str, ...]
 Texts = Mapping[str, str]
 NONE: Texts = {}
 GATEWAY = "http://127.0.0.1:4000/gw/tok"
-KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a"}
-KEYS |= dict.fromkeys(("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"), "gm")
+_GOOGLES = ("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY")
+KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", **dict.fromkeys(_GOOGLES, "gm")}
 BY_KEY = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 CHATGPT = '{"auth_mode": "chatgpt", "OPENAI_API_KEY": null, "tokens": {"id_token": "x"}}'
 OPENCODE = "~/.local/share/opencode/auth.json"
@@ -109,9 +109,9 @@ def test_traffic_that_you_send_elsewhere_is_left_alone_and_named(
     assert "cannot reach a model" in bypass_warnings(AGENTS[agent], found, offline=True)[1]
 
 
-@pytest.mark.parametrize(
-    ("agent", "path", "text"),
-    [
+def test_a_project_that_sends_it_elsewhere_is_asked_about() -> None:
+    """A repository moves no upstream, and no key to a proxy, without a person's yes."""
+    for agent, path, text in (
         ("codex", ".codex/config.toml", 'profile = "theirs"'),
         ("claude", ".claude/settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}'),
         ("claude", ".claude/settings.json", '{"env": {"https_proxy": "http://theirs"}}'),
@@ -119,12 +119,9 @@ def test_traffic_that_you_send_elsewhere_is_left_alone_and_named(
         ("gemini", ".gemini/.env", "HTTPS_PROXY=http://theirs"),
         ("gemini", ".gemini/settings.json", '{"security": {"auth": {"selectedType": "x"}}}'),
         ("opencode", "opencode.json", '{"provider": {"openai": {"api": "http://theirs"}}}'),
-    ],
-)
-def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str, text: str) -> None:
-    """A repository moves no upstream, and no key to a proxy, without a person's yes."""
-    (sentence,) = AGENTS[agent].overrides(path, text)
-    assert sentence.startswith(f"{path} sets ")
+    ):
+        (sentence,) = AGENTS[agent].overrides(path, text)
+        assert sentence.startswith(f"{path} sets ")
 
 
 def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:

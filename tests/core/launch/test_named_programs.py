@@ -3,6 +3,7 @@
 import json
 import shlex
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,8 +41,9 @@ def paths_in(home: Path, own: str, *copied: str) -> SandboxPaths:
     )
 
 
-def resolved(home: Path, command: str | tuple[str, ...], **more: bool) -> ResolvedProgram:
-    named = NamedProgram(file="f", key="k", command=command, **{"check": True, **more})
+def resolved(home: Path, command: str | tuple[str, ...], **more: Any) -> ResolvedProgram:
+    more = {"check": True, **more}
+    named = NamedProgram(file="f", key="k", command=command, **more)
     (found,) = resolve_programs([named], paths_in(home, ".claude", "settings.json", "skills"))
     return found
 

@@ -116,22 +116,18 @@ def test_what_brings_its_own_tools_back_is_said(
     assert all(said in each and each.endswith("is not gated.") for each in others)
 
 
-@pytest.mark.parametrize(
-    ("args", "settings", "own"),
-    [
-        ((), {}, ["~/.gemini/policies"]),
-        ((), {"~/.gemini/settings.json": '{"policyPaths": ["~/mine", 1]}'}, ["~/mine"]),
-        ((), {".gemini/settings.json": '{"policyPaths": ["theirs"]}'}, ["~/.gemini/policies"]),
-        (("--policy", "typed"), {}, []),
-    ],
-)
-def test_ones_own_gemini_policies_stay(
-    args: tuple[str, ...], settings: dict[str, str], own: list[str]
-) -> None:
+def test_ones_own_gemini_policies_stay() -> None:
     """Its `--policy` takes the place of those that it reads otherwise; a project's are none of them."""
-    argv = plan_of("gemini", args=args, settings=settings).argv
-    found = [each for each in argv if each.startswith("--policy=")]
-    assert found == [f"--policy={each}" for each in own]
+    file = "~/.gemini/settings.json"
+    for args, settings, own in (
+        ((), {}, ["~/.gemini/policies"]),
+        ((), {file: '{"policyPaths": ["~/mine", 1]}'}, ["~/mine"]),
+        ((), {file.removeprefix("~/"): '{"policyPaths": ["theirs"]}'}, ["~/.gemini/policies"]),
+        (("--policy", "typed"), {}, []),
+    ):
+        argv = plan_of("gemini", args=args, settings=settings).argv
+        found = [each for each in argv if each.startswith("--policy=")]
+        assert found == [f"--policy={each}" for each in own]
 
 
 def test_ones_own_goose_extensions_stay_less_what_acts() -> None:

@@ -222,12 +222,8 @@ def test_a_file_that_is_no_small_text_is_refused(project: Path) -> None:
 @given(st.text(max_size=200))
 def test_no_text_makes_a_reader_or_a_launch_fail(text: str) -> None:
     """What cannot be parsed is None or nothing; a launch says what is wrong with a file, or reads it."""
-    for found in (
-        json_table(text),
-        settings_files.toml_table(text),
-        settings_files.yaml_table(text),
-    ):
-        assert found is None or isinstance(found, dict)
+    for reads in (json_table, settings_files.toml_table, settings_files.yaml_table):
+        assert isinstance(reads(text), dict | None)
     assert isinstance(settings_files.parse_env_file(text), dict)
     option_value(text.split(), "--model")
     with tempfile.TemporaryDirectory() as folder:
@@ -236,25 +232,22 @@ def test_no_text_makes_a_reader_or_a_launch_fail(text: str) -> None:
             assert read_project_settings(Path(folder), CODEX) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "contained", "refused"),
-    [
+def test_ones_own_settings_may_set_anything_else() -> None:
+    """Your config.toml sets what you like, but for Aileron's own and what makes the sandbox."""
+    for name, contained, refused in (
         ("AILERON_TOKEN", False, True),
         ("A\0B", False, True),
         ("PATH", True, True),
         ("LD_PRELOAD", True, True),
         ("PATH", False, False),
         ("EDITOR", True, False),
-    ],
-)
-def test_ones_own_settings_may_set_anything_else(name: str, contained: bool, refused: bool) -> None:
-    """Your config.toml sets what you like, but for Aileron's own and what makes the sandbox."""
-    settings = {"codex": LaunchSettings(env=((name, "x"),))}
-    if refused:
-        with pytest.raises(FileProblems, match=r"config\.toml: launch\.codex\.env"):
-            person_settings(settings, CODEX, contained=contained)
-    else:
-        assert person_settings(settings, CODEX, contained=contained).env == ((name, "x"),)
+    ):
+        settings = {"codex": LaunchSettings(env=((name, "x"),))}
+        if refused:
+            with pytest.raises(FileProblems, match=r"config\.toml: launch\.codex\.env"):
+                person_settings(settings, CODEX, contained=contained)
+        else:
+            assert person_settings(settings, CODEX, contained=contained).env == ((name, "x"),)
 
 
 KEYS = (
