@@ -47,8 +47,7 @@ _NOT_REAL = tuple(
     f"tests/agents/test_{name}.py"
     for name in (
         "agent_run", "as_root", "box", "checks", "contained", "contained_git", "contained_ordinary", "doctor",
-        "gateway", "host_network", "no_credentials", "places", "settings",
-        "tools",
+        "gateway", "host_network", "no_credentials", "places", "settings", "tools",
     )
 )  # fmt: skip
 """One short program after another in a sandbox."""

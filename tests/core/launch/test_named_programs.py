@@ -447,15 +447,9 @@ def files_named(home: Path, agent: str, text: str, **of_project: str) -> str:
 
 @pytest.mark.parametrize(
     "value",
-    [
-        "~/own.pem",
-        "$HOME/own.pem",
-        "HERE/own.pem",
-        "file:~/own.pem",
-        "{file:~/own.pem}",
-        "HERE/work/../own.pem",
-    ],
-)
+    ["~/own.pem", "$HOME/own.pem", "${HOME}/own.pem", "HERE/own.pem", "file:~/own.pem", "file://HERE/own.pem",
+     "{file:~/own.pem}", "HERE/work/../own.pem"],
+)  # fmt: skip
 def test_a_file_outside_is_named_with_its_setting(home: Path, value: str) -> None:
     """By whichever way of writing a path, in a table or a list; with what to do."""
     text = f'a = 1\n[[mine]]\nca = ["{value.replace("HERE", str(home))}"]\n'
