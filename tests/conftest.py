@@ -32,7 +32,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 _REAL = (
     "tests/agents/",
     "tests/screen/test_keys_at_a_terminal.py",
-    "tests/screen/test_terminal.py",
     *(
         f"tests/process/test_{name}.py"
         for name in (

@@ -4,8 +4,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from aileron_core.console_port.account_intents import (
     BeginLogin,
     BindAccount,
@@ -22,7 +20,7 @@ from aileron_core.console_port.account_views import (
     BoundAccountView,
     LoginUpdated,
 )
-from aileron_core.console_port.events import VaultStatus
+from aileron_core.console_port.events import Snapshot, VaultStatus
 from tests.screen.bound_accounts import (
     ANA,
     CHANGED,
@@ -36,21 +34,21 @@ from tests.screen.bound_accounts import (
     accounts,
 )
 from tests.screen.driving import start
-from tests.support.screens.play import Play, rested
+from tests.support.screens.play import Play
 from tests.support.screens.states import held, need
 
 KEY = "a canary"
 
 
-def to_accounts(play: Play) -> None:
+def listed(*bound: BoundAccountView, **options: Any) -> Play:
+    """A console at the list of accounts."""
+    return at_accounts(start(vault=UNLOCKED, accounts=accounts(*bound)), **options)
+
+
+def at_accounts(first: Snapshot, **options: Any) -> Play:
+    play = Play(first, **options)
     play.press_rested("6", " status ")
     play.rest()
-
-
-def listed(*bound: BoundAccountView, vault: VaultStatus = UNLOCKED, **options: Any) -> Play:
-    """A console at the list of accounts."""
-    play = Play(start(vault=vault, accounts=accounts(*bound)), **options)
-    to_accounts(play)
     return play
 
 
@@ -58,16 +56,7 @@ def logging_in(size: tuple[int, int] = (120, 36)) -> Play:
     """A console in which a login for an account that ended was begun."""
     play = listed(ENDED, size=size)
     play.press_alone("l")
-    play.until(lambda: bool(play.asked(BeginLogin)), "begun")
-    return play
-
-
-def binding() -> Play:
-    """A console that asks for the secret of a new account."""
-    play = listed()
-    play.press_alone("B", "Your name for this account")
-    give_text(play, "")
-    play.shows("Key:")
+    assert play.asked(BeginLogin)
     return play
 
 
@@ -78,16 +67,21 @@ def give_text(play: Play, text: str) -> None:
     play.press_alone("enter")
 
 
-def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_account_is_bound_with_its_secret_unseen() -> None:
     """For the connector of the row, in exactly the bytes that were shown; nothing of the key is drawn."""
     play = listed(CHANGED)
-    play.press_alone("B", "Your name for this account")
-    assert "X-Key" in play.text
-    assert "api.mail.example:443, new.mail.example:443" in " ".join(play.text.split())
-    give_text(play, "ana@example.com")
-    play.shows("Key:")
+    for leave in (True, False):
+        play.press_alone("B", "Your name for this account")
+        assert "X-Key" in play.text
+        assert "api.mail.example:443, new.mail.example:443" in " ".join(play.text.split())
+        give_text(play, "ana@example.com")
+        play.shows("Key:")
+        if leave:
+            play.type(KEY)
+            play.press_alone("escape")
+            assert "Key:" not in play.text
+            assert play.page.panel.secret.is_empty
     give_text(play, KEY)
-    play.until(lambda: bool(play.asked(BindAccount)), "sent")
     assert KEY not in play.text
     (intent,) = play.asked(BindAccount)
     assert (intent.connector_hash, intent.identity) == (MAIL.hash, "default")
@@ -97,44 +91,28 @@ def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.MonkeyPa
     assert "Key:" not in play.text
 
 
-def test_escape_forgets_what_was_typed() -> None:
-    play = binding()
-    play.type(KEY)
-    play.press_alone("escape")
-    play.until(lambda: "Key:" not in play.text, "closed")
-    assert not play.asked(BindAccount)
-    assert play.page.panel.secret.is_empty
-
-
 def test_a_rebind_says_what_is_new_and_asks() -> None:
-    """Each host, and the hash; the yes is about exactly that."""
+    """Each host, and the hash; the yes is about exactly that, and what changes is asked anew."""
     play = listed(CHANGED, size=(80, 24))
     play.press_alone("R", "Let github://aileron/mail@1.1.0 use api_key/mail/home?")
-    for each in (
-        "+ new.mail.example:443",
-        "− old.mail.example:443",
-        "+ sha256:bbb",
-        "− sha256:aaa",
-    ):
-        assert each in play.text, each
-    play.press_rested("y")
-    wanted = RebindAccount(name=CHANGED.name, connector_hash=MAIL.hash)
-    play.until(lambda: wanted in play.port.intents, "asked")
-
-
-def test_a_rebind_that_changes_is_asked_anew() -> None:
-    play = listed(CHANGED)
-    play.press_alone("R", "Let github://aileron/mail@1.1.0 use")
     play.port.tell(accounts(replace(CHANGED, hosts=())))
-    play.until(lambda: "Let github" not in play.text, "closed")
+    play.settled()
+    assert "Let github" not in play.text
+    play.port.tell(accounts(CHANGED))
+    play.press_rested("R", "Let github://aileron/mail@1.1.0 use api_key/mail/home?")
+    for host in ("+ new.mail.example:443", "− old.mail.example:443"):
+        assert host in play.text
+    for digest in ("+ sha256:bbb", "− sha256:aaa"):
+        assert digest in play.text
     assert not play.asked(RebindAccount)
+    play.press_rested("y")
+    assert play.asked(RebindAccount) == [RebindAccount(name=CHANGED.name, connector_hash=MAIL.hash)]
 
 
 def with_server(*bound: BoundAccountView) -> Play:
     """A console at the list of accounts, with a server that needs two values."""
-    play = Play(start(vault=UNLOCKED, accounts=AccountsUpdated(accounts=bound, users=(GITHUB,))))
-    to_accounts(play)
-    return play
+    known = AccountsUpdated(accounts=bound, users=(GITHUB,))
+    return at_accounts(start(vault=UNLOCKED, accounts=known))
 
 
 HOLDS = (
@@ -157,7 +135,7 @@ def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
         give_text(play, KEY)
         play.shows("WEBHOOK_SECRET:")
         give_text(play, f"{KEY} 2")
-        play.until(lambda count=count: len(play.asked(BindAccount)) == count, "sent")
+        assert len(play.asked(BindAccount)) == count
         assert KEY not in play.text
         play.port.tell(AccountRefused(message="The value of GITHUB_TOKEN has 1 bytes"))
     values = json.loads(play.asked(BindAccount)[-1].secret.reveal_text())
@@ -170,21 +148,15 @@ def test_an_account_with_other_values_is_not_bound_again() -> None:
     assert not play.asked(RebindAccount)
 
 
-def test_an_account_is_deleted_after_a_yes() -> None:
-    play = listed(ANA)
-    play.press_alone("x", "Delete ana@example.com (api_key/mail/work)?")
-    play.press_alone("y")
-    assert "Too soon" in play.text
-    assert not play.asked(RevokeAccount)
-    play.press_rested("y")
-    play.until(lambda: play.asked(RevokeAccount) == [RevokeAccount(name=ANA.name)], "asked")
-
-
-def test_a_remembered_choice_is_forgotten_by_a_key() -> None:
+def test_an_account_is_deleted_after_a_yes_and_a_remembered_choice_forgotten_by_a_key() -> None:
     play = listed(ANA)
     play.press_alone("F")
-    wanted = ForgetChoice(name=ANA.name, action="send-mail")
-    play.until(lambda: wanted in play.port.intents, "asked")
+    assert play.asked(ForgetChoice) == [ForgetChoice(name=ANA.name, action="send-mail")]
+    play.press_alone("x", "Delete ana@example.com (api_key/mail/work)?")
+    play.press_alone("y", "Too soon")
+    assert not play.asked(RevokeAccount)
+    play.press_rested("y")
+    assert play.asked(RevokeAccount) == [RevokeAccount(name=ANA.name)]
 
 
 def test_a_login_is_shown_before_it_is_stored() -> None:
@@ -199,37 +171,35 @@ def test_a_login_is_shown_before_it_is_stored() -> None:
     assert LOGIN.url in play.text
     play.press_rested("y")
     assert not play.asked(FinishLogin)
-    known = replace(
-        LOGIN, state="authorized", account="ana@\u202eexample.com", missing=("files.write",)
-    )
+    who, missing = "ana@\u202eexample.com", ("files.write",)
+    known = replace(LOGIN, state="authorized", account=who, missing=missing)
     play.port.tell(LoginUpdated(login=known))
     play.shows("Is this the account you mean?")
     assert "ana@‹RLO›example.com" in play.text
     assert "files.write" in play.text
     play.press_rested("y")
-    wanted = FinishLogin(login_id="login-1", account=known.account)
-    play.until(lambda: wanted in play.port.intents, "stored")
+    wanted = [FinishLogin(login_id="login-1", account=known.account)]
+    assert play.asked(FinishLogin) == wanted
 
 
 def attached_console(**more: Any) -> Play:
     """An attached console at the list of accounts."""
     first = start(vault=UNLOCKED, accounts=accounts(ENDED))
-    play = Play(replace(first, attached="attached 1", **more))
-    to_accounts(play)
-    return play
+    return at_accounts(replace(first, attached="attached 1", **more))
 
 
 def test_an_attached_console_that_is_yours_has_the_keys_of_accounts_and_no_passphrase() -> None:
-    """With the vault locked it says what unlocks it there. Over ssh no browser here gets the login's address."""
+    """With the vault locked it says what unlocks it there. Over ssh no browser here gets the login's address;
+    a no forgets the login.
+    """
     play = attached_console(is_owners=True, elsewhere="box")
     play.press_alone("l")
-    play.until(lambda: bool(play.asked(BeginLogin)), "begun")
     play.port.tell(LoginUpdated(login=LOGIN))
     play.shows("Log in at this address, in a browser on box:")
     play.press_rested("enter", "the address has to be opened on box")
     play.press_alone("escape")
-    play.until(lambda: bool(play.asked(CancelLogin)), "left")
-
+    assert play.asked(CancelLogin) == [CancelLogin(login_id="login-1")]
+    assert "Log in at" not in play.text
     play.port.tell(VaultStatus(state="locked"))
     unlock = "`aileron vault unlock` on its server's machine"
     play.press_rested("B", f"the vault is locked; unlock it first, with {unlock}")
@@ -237,15 +207,6 @@ def test_an_attached_console_that_is_yours_has_the_keys_of_accounts_and_no_passp
     other = attached_console()
     other.press_rested("B", "only the console itself does this, or an attached one")
     other.asks_nothing()
-
-
-def test_a_no_forgets_a_login() -> None:
-    play = logging_in()
-    play.port.tell(LoginUpdated(login=LOGIN))
-    play.shows("Log in at this address")
-    play.press_alone("escape")
-    play.until(lambda: play.asked(CancelLogin) == [CancelLogin(login_id="login-1")], "left")
-    assert "Log in at" not in play.text
 
 
 def test_a_person_names_the_account_where_the_service_does_not() -> None:
@@ -263,15 +224,13 @@ def test_a_person_names_the_account_where_the_service_does_not() -> None:
     play.press_alone("y")
     assert not play.asked(FinishLogin)  # too soon
     play.press_rested("y")
-    wanted = FinishLogin(login_id="login-1", account="ana@example.com")
-    play.until(lambda: wanted in play.port.intents, "stored")
+    wanted = [FinishLogin(login_id="login-1", account="ana@example.com")]
+    assert play.asked(FinishLogin) == wanted
     assert len(play.asked(BeginLogin)) == 1
 
 
 def test_a_call_without_an_account_leads_to_its_connector() -> None:
     """By one key; the row is the one to bind."""
     view = held(need("unbound"))
-    play = rested(start(view, vault=UNLOCKED, accounts=accounts(ENDED)))
-    assert "6" in play.text
-    to_accounts(play)
+    play = at_accounts(start(view, vault=UNLOCKED, accounts=accounts(ENDED)))
     play.press_alone("B", "api_key/mail/default for github://aileron/mail@1.1.0.")

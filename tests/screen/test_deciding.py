@@ -20,15 +20,14 @@ from tests.support.screens.drawn import situation
 from tests.support.screens.play import Play, rested
 
 
-def test_approve_names_the_digest_that_stood_on_screen(play: Play) -> None:
-    """A read item at rest is approved by one press, for exactly its digest."""
+def test_approve_names_the_digest_that_stood_on_screen() -> None:
+    """`space` reads on; once all was on screen, an item at rest is approved by one press."""
+    play = Play(start(mail()), size=(80, 24))
+    play.read_all()
+    assert "✓ All seen." in play.status_line
     assert "  a  approve" in play.keys
     play.press_alone("a")
-    play.asks()
-    view = play.port.snapshot.approvals[0]
-    assert play.port.intents == [
-        Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=0)
-    ]
+    play.asks(Approve(approval_id=mail().approval_id, digest=mail().digest, unseen_lines=0))
 
 
 def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
@@ -40,30 +39,22 @@ def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
     play.asks_nothing()
 
 
-def test_a_pane_without_focus_decides_nothing(play: Play) -> None:
-    """It says so; keys that come while the pane is not in focus were not typed into it."""
+def test_a_pane_without_focus_decides_nothing() -> None:
+    """A key that comes then was not typed into it, and is not the first of two; nor is one before another key."""
+    play = rested(start(mail()), size=(80, 24))
+    assert "not seen yet" in play.status_line
     play.focus(False)
     play.shows("Your terminal reports that another pane has the focus, so no key decides here.")
-    assert "All seen." not in play.status_line
+    assert "not seen yet" not in play.status_line
     play.clock.advance(1)
-    play.press_alone("a")
-    assert play.port.intents == []
-    play.focus(True)
-    play.until(lambda: "All seen." in play.status_line)
-
-
-def test_a_press_without_focus_or_before_another_key_is_not_the_first_of_two() -> None:
-    """The one was not typed into this pane; after a look elsewhere the question is asked anew."""
-    play = rested(start(mail()), size=(80, 24))
-    play.focus(False)
-    play.settled()
     play.press_alone("a")
     play.focus(True)
     play.rest()
+    assert "not seen yet" in play.status_line
     assert play.model.pressed_once == ""
     play.press_alone("a", "Press a again")
     play.press("b")
-    play.until(lambda: "Press a again" not in play.text)
+    assert "Press a again" not in play.text
     play.press_rested("a", "Press a again")
     assert play.port.intents == []
 
@@ -76,39 +67,10 @@ def test_unread_lines_want_a_second_press_and_are_counted() -> None:
     play.rest()
     assert "lines unread" in play.keys
     play.press_alone("a")
-    intent = play.asks_for(Approve)
-    assert intent.unseen_lines > 0
-
-
-@pytest.mark.parametrize(("unseen", "expected"), [(1, "1 line unread"), (2, "2 lines unread")])
-def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, expected: str) -> None:
-    """The filled key names what it leaves unread."""
-    now = situation(start(short()), unseen=unseen, total=9, pressed_once="approve")
-    assert f"approve, {expected} " in plain_text(footer_line("waiting", now, 120))
-
-
-def test_reading_to_the_end_makes_one_press_enough() -> None:
-    """`space` reads on; once all was on screen the key is filled."""
-    play = Play(start(mail()), size=(80, 24))
-    play.read_all()
-    assert "✓ All seen." in play.status_line
-    play.press_alone("a")
-    play.asks()
-    assert play.port.intents[0] == Approve(
-        approval_id=mail().approval_id, digest=mail().digest, unseen_lines=0
-    )
-
-
-def test_approve_without_a_preview_wants_the_key_twice() -> None:
-    """What Aileron could not look at is not approved by one press."""
-    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
-
-    play = Play(start(short(preview=gone)))
-    play.shows("Preview unavailable: timed out")
-    play.press_rested("a", "Press a again to send a mail draft anyway.")
-    assert play.port.intents == []
-    play.press_rested("a")
-    play.asks()
+    assert play.asks_for(Approve).unseen_lines > 0
+    for unseen, expected in ((1, "1 line unread"), (2, "2 lines unread")):
+        now = situation(start(short()), unseen=unseen, total=9, pressed_once="approve")
+        assert f"approve, {expected} " in plain_text(footer_line("waiting", now, 120))
 
 
 def test_deny_tells_the_agent_the_reason_that_was_typed(play: Play) -> None:
@@ -140,23 +102,7 @@ async def test_what_comes_at_once_with_the_key_that_asks_is_no_reason_and_escape
     await shown.asks()
 
 
-def test_drift_disarms_and_shows_both_readings() -> None:
-    """What changed after the person looked is shown, and must be looked at anew."""
-    from tests.support.screens.calls import drifted
-
-    play = rested(start(short()))
-    assert play.armed
-    changed = replace(short(), version=2, drift=drifted(NOW), digest="f" * 64)
-    play.port.tell(ApprovalUpdated(view=changed))
-    play.shows("CHANGED  nothing has run")
-    assert not play.armed
-    assert "+ k.varga@mailbox.example" in play.text
-    play.press_alone("a")
-    assert play.port.intents == []
-
-
 def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
-    """The cursor goes to the next waiting item, which rests anew; the status line reports the decision."""
     play = Play(start(short(1), short(2), short(3)))
     play.press_rested("a")
     play.asks()
@@ -179,7 +125,6 @@ def test_a_deadline_within_a_second_takes_no_approval() -> None:
 
 
 def test_an_audit_that_cannot_be_written_stops_every_decision(play: Play) -> None:
-    """The banner and the status line say so; no decide key works."""
     play.port.tell(StorageHealth(writable=False, message="The disk is full."))
     play.shows("NOTHING CAN RUN: the audit cannot be written. The disk is full.")
     play.clock.advance(1)
@@ -190,7 +135,6 @@ def test_an_audit_that_cannot_be_written_stops_every_decision(play: Play) -> Non
 
 
 async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
-    """Decide keys are off, one sentence says it, and quitting reports it."""
     async with resting(start(short())) as shown:
         shown.port.tell(CoreLost(message="The core's thread ended."))
         await shown.shows("THE SERVER HAS STOPPED")
@@ -202,31 +146,45 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
     assert shown.app.return_code == 70
 
 
-def test_a_refused_decision_is_said_and_can_be_made_again(play: Play) -> None:
-    """The core's sentence stands in the status line; the item still waits."""
+def test_a_yes_that_is_on_its_way_cannot_be_given_twice_and_one_that_is_refused_can(
+    play: Play,
+) -> None:
+    """Until the core has answered the key is gone; a no can still be given. Its sentence is shown."""
+    play.press_alone("a", "Sending your decision …")
+    assert len(play.port.intents) == 1
+    assert "approve" not in play.keys
+    assert "d deny" in play.keys
+    play.clock.advance(2)
     play.press_alone("a")
-    play.asks()
-    refused = IntentRefused(call_id=short().approval_id, message="Answered elsewhere.")
-    play.port.tell(refused)
+    play.passes(1)
+    assert len(play.port.intents) == 1
+    play.port.tell(IntentRefused(call_id=short().approval_id, message="Answered elsewhere."))
     play.shows("Answered elsewhere.")
     play.press_rested("a")
-    play.until(lambda: len(play.port.intents) == 2)
+    assert len(play.port.intents) == 2
 
 
 async def test_quit_asks_once_while_something_waits() -> None:
-    """The first `q` says what stays behind."""
     async with console(start(short())) as shown:
-        await shown.press_rested("q")
-        await shown.shows(
-            "1 call is waiting. It keeps waiting and expires on time. Press q again to quit."
-        )
+        said = "1 call is waiting. It keeps waiting and expires on time. Press q again to quit."
+        await shown.press_rested("q", said)
         assert shown.app.is_running
         await shown.press("q")
     assert shown.app.return_code == 0
 
 
+def test_a_resize_makes_the_key_rest(play: Play) -> None:
+    """What moved under the eye is not decided by a key on its way."""
+    for size in ((100, 30), (120, 36), (130, 36)):
+        play.rest()
+        play.resize(*size)
+        assert not play.armed
+        play.press_alone("a")
+    play.press_rested("a")
+    play.asks()
+
+
 def test_a_pane_that_is_too_small_decides_nothing(play: Play) -> None:
-    """Below 60 x 16 one sentence stands there and no key decides."""
     play.resize(50, 12)
     play.shows("Make this pane at least 60 x 16.")
     play.clock.advance(1)
@@ -235,18 +193,12 @@ def test_a_pane_that_is_too_small_decides_nothing(play: Play) -> None:
     assert play.port.intents == []
 
 
-def test_a_resize_makes_the_key_rest(play: Play) -> None:
-    """What moved under the eye is not decided by a key on its way."""
-    play.resize(100, 30)
-    play.until(lambda: not play.armed)
-    play.press_alone("a")
-    assert play.port.intents == []
+UNFETCHED = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
 
 
-def with_subject(subject: str, **changes: object) -> ApprovalView:
-    view = short()
-    fields = (view.preview.fields[0], FieldView(label="Subject", value=subject))
-    return short(preview=replace(view.preview, fields=fields), **changes)
+def with_subject(subject: str, **changes: Any) -> ApprovalView:
+    fields = (short().preview.fields[0], FieldView(label="Subject", value=subject))
+    return short(preview=replace(short().preview, fields=fields), **changes)
 
 
 @pytest.mark.parametrize(
@@ -254,12 +206,14 @@ def with_subject(subject: str, **changes: object) -> ApprovalView:
     [
         (with_subject("Invoice\u202e 881"), "▲ Hidden text in Subject: RLO."),
         (short(drift=drifted(NOW)), "▲ Changed after you looked: To, Body."),
+        (short(preview=UNFETCHED), "Press a again to send a mail draft anyway."),
     ],
+    ids=["hidden text", "changed", "no preview"],
 )
 def test_the_first_yes_names_what_was_found_and_the_second_decides(
     view: ApprovalView, finding: str
 ) -> None:
-    """Although every line was read: one press is for plain items."""
+    """Although every line was read: one press is for plain items that Aileron could look at."""
     play = Play(start(view), size=(80, 24))
     play.read_all()
     assert "approve…" in play.keys
@@ -270,13 +224,16 @@ def test_the_first_yes_names_what_was_found_and_the_second_decides(
     play.asks_for(Approve)
 
 
-def test_a_drift_between_two_presses_begins_anew() -> None:
-    """The second press was for what stood there before."""
+def test_drift_disarms_shows_both_readings_and_takes_back_the_first_of_two_presses() -> None:
+    """What changed after the person looked must be looked at anew."""
     play = Play(start(with_subject("Invoice\u202e 881")))
     play.read_all()
     play.press_alone("a", "Press a again")
     changed = with_subject("Invoice\u202e 99", drift=drifted(NOW), version=2, digest="7" * 64)
     play.port.tell(ApprovalUpdated(view=changed))
+    play.shows("CHANGED  nothing has run")
+    assert not play.armed
+    assert "+ k.varga@mailbox.example" in play.text
     play.read_all()
     play.press_alone("a", "▲ Changed after you looked: To, Body (and 1 more).")
     assert play.port.intents == []

@@ -41,7 +41,9 @@ def answers(play: Play, view: ApprovalView = VIEW, **said: Any) -> None:
 
 
 def test_enter_approves_this_call_and_makes_the_grant_that_was_chosen() -> None:
-    """Under the digest of the panel's first moment; what another press of each key chose is in it."""
+    """Under the digest of the panel's first moment; what another press of each key chose is in it. A paste
+    that ends in a line end is a burst of keys, of which the last would be `enter`.
+    """
     play = opened()
     assert play.asks_for(TryShape).tests == put_to(OFFERED, 1)
     play.go("3", "● 3 what it reaches stays")
@@ -51,7 +53,9 @@ def test_enter_approves_this_call_and_makes_the_grant_that_was_chosen() -> None:
     play.go("s", "in this project, any session (s)")
     answers(play)
     play.shows("Matches this call. enter approves it")
-    play.press_alone("enter")
+    play.press("j", "enter")
+    assert play.asked(Approve) == []
+    play.press_rested("enter")
     terms = GrantTerms(
         number=3, tests=put_to(OFFERED, 3), seconds=14_400, uses=100, scope="project"
     )
@@ -85,25 +89,21 @@ def test_every_field_is_a_row_and_each_test_and_value_can_be_changed() -> None:
 
 
 def test_until_the_core_has_answered_for_the_present_tests_enter_does_nothing() -> None:
-    """Nor where a field of this very call does not match; the line says which."""
+    """Nor where a field of this very call does not match; the line says which. The core's answer may come
+    while the hand is on its way: it has to rest like the call.
+    """
     play = opened()
     first = play.asks_for(TryShape).tests
     play.press_rested("enter", "still looking at what it would let through")
     play.go("2", "● 2 other text")
     play.port.tell(tried(VIEW, first))  # of another shape
     play.press_rested("enter", "still looking at what it would let through")
-    answers(play, misfits=("args.title",))
-    play.press_rested("enter", "this very call does not match: title")
-    assert play.asked(Approve) == []
-
-
-def test_what_the_panel_shows_has_to_rest_like_the_call_before_enter_counts() -> None:
-    """The core's answer may come while the hand is on its way."""
-    play = opened()
     play.rest()
     play.port.tell(tried(VIEW, play.asked(TryShape)[-1].tests))
     play.passes(0.1)
     play.press_alone("enter", "Too soon: the screen changed.")
+    answers(play, misfits=("args.title",))
+    play.press_rested("enter", "this very call does not match: title")
     assert play.asked(Approve) == []
 
 
@@ -123,10 +123,8 @@ def test_a_second_press_is_asked_for_by_a_denied_answer_and_by_what_was_not_read
 ) -> None:
     view = mail() if unread else VIEW
     play = opened(view)
-    denied = (
-        () if unread else (past(1, denied="not Jo"), past(2, denied="nor him"), past(3, denied="x"))
-    )
-    answers(play, view, matching=(*denied, past(4)))
+    denied = [past(n, denied=why) for n, why in enumerate(("not Jo", "nor him", "x"), start=1)]
+    answers(play, view, matching=(*(() if unread else denied), past(4)))
     if not unread:
         play.shows("4 of your last 500 answers would match: 1 approved, 3 denied")
         play.shows('“Lunch” → jo1@acme.example  you denied: "not Jo"')
@@ -153,13 +151,15 @@ def test_fields_that_were_not_in_view_want_a_second_press() -> None:
     assert len(play.asked(Approve)) == 1
 
 
-def test_where_no_grant_can_be_made_the_line_says_why() -> None:
+def test_why_no_grant_can_be_made_and_the_end_of_one_are_said() -> None:
     play = rested(start(short()))
     play.press_alone("A")
     why = "An action whose effect is pay is asked about each time."
     play.port.tell(read(short(), offers=(), why_none=why))
     play.shows(why)
     assert play.model.panel == "none"
+    play.port.tell(GrantEnded(grant_id="g3", why="the vault was locked"))
+    play.shows("Grant g3 ended: the vault was locked.")
 
 
 def test_foreign_text_of_a_field_or_a_caution_is_marked_and_stays_in_its_column() -> None:
@@ -182,12 +182,6 @@ def test_the_mouse_and_an_attached_console_make_no_grant() -> None:
     attached = rested(replace(start(VIEW), attached="attached 2", is_owners=True))
     attached.press_alone("A", "only the console itself does this")
     assert play.port.intents == attached.port.intents == []
-
-
-def test_the_end_of_a_grant_is_said() -> None:
-    play = rested(start(VIEW))
-    play.port.tell(GrantEnded(grant_id="g3", why="the vault was locked"))
-    play.shows("Grant g3 ended: the vault was locked.")
 
 
 # A denial that stands
@@ -250,15 +244,3 @@ def test_a_call_that_was_answered_in_a_persons_place_names_what_did(by: str) -> 
     forged = lunch(**done, decided_by="person, with a key")
     assert "with a key" not in str(approval_blocks(forged, NOW))
     play.go("2", by)
-
-
-def test_keys_that_are_pasted_into_the_panel_make_no_grant() -> None:
-    """A paste that ends in a line end is a burst of keys, of which the last would be `enter`."""
-    play = opened()
-    play.go("3", "● 3 what it reaches stays")
-    answers(play)
-    play.rest()
-    play.press("j", "enter")
-    assert play.asked(Approve) == []
-    play.press_rested("enter")
-    assert play.asks_for(Approve).grant is not None

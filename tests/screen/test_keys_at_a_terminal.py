@@ -262,7 +262,7 @@ def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit_down: Sit) ->
 
 
 def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
-    """The console stood still: nobody knows when it was pressed, or on what."""
+    """The console stood still: nobody knows when it was pressed, or on what. One that decides nothing is not lost."""
     person.rest()
     since = len(person.pty.raw)
     with person.stalled():
@@ -272,10 +272,6 @@ def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
     person.wait(SILENCE)
     assert person.decided == []
     person.press(b"a", lambda: bool(person.decided), "a decision")
-
-
-def test_a_key_that_was_read_late_and_decides_nothing_is_not_lost(person: Person) -> None:
-    """One press is enough to change the view, however busy the machine is."""
     person.rest()
     with person.stalled():
         person.type(b"2")
@@ -324,3 +320,18 @@ def test_only_known_sequences_reach_the_terminal(person: Person) -> None:
         person.wait(0.25)
     assert person.pty.cells.strangers == []
     assert person.pty.cells.titles
+
+
+def test_a_page_that_one_comes_back_to_is_drawn_again_and_sigterm_restores_the_terminal(
+    person: Person,
+) -> None:
+    """Going to and fro leaves no page that stands still; Pilot draws by itself, a terminal does not."""
+    pty = person.pty
+    pty.shows("WILL HAPPEN")
+    for key, activity in 2 * [(b"2", True), (b"1", False)]:
+        pty.press(key, lambda a=activity: ("Newest first" in person.cells) is a, "the other page")
+        assert ("WILL HAPPEN" in person.cells) is not activity
+    pty.process.send_signal(signal.SIGTERM)
+    assert pty.ended() == 0
+    assert b"\x1b[?1049l" in pty.raw
+    assert termios.tcgetattr(pty.slave)[3] == pty.before[3]

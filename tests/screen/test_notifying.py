@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -45,9 +46,7 @@ class Told:
     """Collects what a notifier did; `failed` comes on its thread."""
 
     def __init__(self) -> None:
-        self.rung = 0
-        self.written: list[str] = []
-        self.failures: list[str] = []
+        self.rung, self.written, self.failures = 0, list[str](), list[str]()
         self.failed = threading.Event()
 
     def ring(self) -> None:
@@ -58,17 +57,18 @@ class Told:
         self.failed.set()
 
     def notifier(
-        self, settings: NotifySettings, environment: dict[str, str] | None = None, **more: object
+        self,
+        settings: NotifySettings,
+        environment: dict[str, str] | None = None,
+        bell: bool = True,
+        **more: Any,
     ) -> Notifier:
-        return Notifier(
-            settings,
-            environment or {},
-            bell=True,
-            ring=self.ring,
-            write=self.written.append,
-            failed=self.fail,
-            **more,  # type: ignore[arg-type]
-        )
+        kept: dict[str, Any] = {
+            "ring": self.ring,
+            "write": self.written.append,
+            "failed": self.fail,
+        }
+        return Notifier(settings, environment or {}, bell=bell, **kept, **more)
 
 
 def started_since(before: set[threading.Thread]) -> list[threading.Thread]:
@@ -78,7 +78,6 @@ def started_since(before: set[threading.Thread]) -> list[threading.Thread]:
 
 
 def appears(path: Path) -> list[str]:
-    """Wait for what the command wrote."""
     deadline = monotonic() + PATIENCE
     while not path.exists():
         assert monotonic() < deadline
@@ -229,7 +228,7 @@ def test_at_most_one_in_three_seconds_and_no_arrival_is_left_unannounced(
 
 
 def test_what_was_answered_in_the_quiet_time_is_not_announced() -> None:
-    """Nothing waits any more: nothing is rung."""
+    """Nothing waits any more: nothing is rung. Of several actions one name would be half the truth."""
     notices = NotificationPolicy()
     notices.on_arrival("send-draft")
     assert notices.take(1, 0.0) == Notification(1, "send-draft")
@@ -237,28 +236,15 @@ def test_what_was_answered_in_the_quiet_time_is_not_announced() -> None:
     assert notices.due_in(1.0) == pytest.approx(2.0)
     assert notices.take(0, 3.0) is None
     assert notices.due_in(3.0) is None
-
-
-def test_several_actions_are_announced_by_their_number_alone() -> None:
-    """One name would be half the truth."""
-    notices = NotificationPolicy()
     for name in ("send-draft", "merge"):
         notices.on_arrival(name)
-    assert notices.take(2, 0.0) == Notification(2, "")
+    assert notices.take(2, 9.0) == Notification(2, "")
 
 
 def test_the_bell_can_be_turned_off() -> None:
     """`[console] bell = false` leaves the other ways as they are."""
     notified = Told()
-    notifier = Notifier(
-        NotifySettings(osc9="always"),
-        {},
-        bell=False,
-        ring=notified.ring,
-        write=notified.written.append,
-        failed=notified.fail,
-    )
-    notifier.deliver(Notification(1, ""))
+    notified.notifier(NotifySettings(osc9="always"), bell=False).deliver(Notification(1, ""))
     assert (notified.rung, len(notified.written)) == (0, 1)
 
 
@@ -276,12 +262,8 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outsid
     """Through the whole console: hostile texts in every field of what arrives."""
     out = tmp_path / "notified"
     command = (sys.executable, "-c", WRITES, str(out), "{count}", "{action}")
-    view = mail(2)
-    preview = replace(view.preview, gist=HOSTILE)
-    hostile = replace(
-        view, agent=HOSTILE, session_label=HOSTILE, cwd=HOSTILE, title=HOSTILE, preview=preview
-    )
-
+    view = mail(2, agent=HOSTILE, session_label=HOSTILE, cwd=HOSTILE, title=HOSTILE)
+    hostile = replace(view, preview=replace(view.preview, gist=HOSTILE))
     async with resting(start(short(1)), notify=NotifySettings(command=command)) as shown:
         shown.port.tell(
             *(ApprovalUpdated(view=replace(hostile, approval_id=f"act-{n}")) for n in range(5))

@@ -3,6 +3,7 @@ about a file where its facts stand.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from aileron_core.console_port.file_views import AcceptedBeforeView, FileContent
 from aileron_core.console_port.intents import Accept, WithdrawAcceptance
 from aileron_core.console_port.view_models import NotAcceptedView, RunTimeView
 from aileron_core.library.settings_comparison import compare_policies
-from aileron_tui.draw.blocks import lay_out
+from aileron_tui.draw.blocks import Block, lay_out
 from aileron_tui.draw.file_page import file_blocks, suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item, SuiteFiles
@@ -64,32 +65,28 @@ def test_the_facts_of_a_file_begin_with_what_it_allows(file: NotAcceptedView) ->
     assert [each for each in labels if each in known] == ["Then", *runs, "Hosts", "Name", "Digest"]
 
 
-def test_every_line_of_a_new_file_is_in_its_document_and_must_be_seen() -> None:
-    blocks = file_blocks(offered())
-    must = [plain_text(each.pieces) for each in blocks if each.must_be_seen]
-    assert must[-len(SEND.splitlines()) :] == SEND.splitlines()
+def must_be_seen(blocks: Sequence[Block]) -> list[str]:
+    return [plain_text(each.pieces) for each in blocks if each.must_be_seen]
 
 
 def test_of_a_changed_file_what_differs_must_be_seen_and_all_of_it_is_there() -> None:
-    """What was accepted before need not be seen again; a difference that is missing changes that."""
+    """What was accepted before need not be seen again; of a new file, or without a difference, all must."""
     new = widened().splitlines()
     blocks = file_blocks(changed())
     whole = [each for each in blocks if each.kind == "value"][-len(new) :]
     assert [plain_text(each.pieces) for each in whole] == new
     assert not any(each.must_be_seen for each in whole)
-    must = [plain_text(each.pieces) for each in blocks if each.must_be_seen]
+    must = must_be_seen(blocks)
     assert must[:3] == [
         "no longer asks you",
         "+ op local://aileron/mail-drafts.delete_draft",
         "no longer shows you Bcc",
     ]
-    assert "− required = true" in must
-    assert "+ required = false" in must
-
+    assert {"− required = true", "+ required = false"} <= {*must}
     lost = file_blocks(offered(widened(), SEND, kept=False))
     assert "not kept" in plain_text(lost[1].pieces)
-    must = [plain_text(each.pieces) for each in lost if each.must_be_seen]
-    assert must[-len(new) :] == new
+    assert must_be_seen(lost)[-len(new) :] == new
+    assert must_be_seen(file_blocks(offered()))[-len(SEND.splitlines()) :] == SEND.splitlines()
 
 
 def test_the_lines_that_differ_name_their_place_and_fold_what_stays() -> None:
@@ -97,9 +94,8 @@ def test_the_lines_that_differ_name_their_place_and_fold_what_stays() -> None:
     shown = shown_lines(changed())
     assert any(line.startswith(" line 7 ") and "name = " in line for line in shown)
     assert any("‹12 unchanged lines›" in line for line in shown)
-    folded = len(file_blocks(changed()))
     unfolded = file_blocks(changed(), unfold=True)
-    assert len(unfolded) > folded
+    assert len(unfolded) > len(file_blocks(changed()))
     assert not any("unchanged lines" in plain_text(each.pieces) for each in unfolded)
 
 
@@ -129,20 +125,12 @@ def test_hostile_text_in_a_file_stays_right_of_the_bar(attack: str, side: str) -
 
 
 def test_all_of_it_counts_as_seen_only_when_it_was_on_screen() -> None:
-    """The accept key asks for a second press while lines are unseen, and takes one once all were."""
+    """The accept key asks for a second press till then. What was accepted is part of what was read:
+    its change disarms, with the same bytes in the file.
+    """
     play = rested(start(held=(changed(),)), size=(80, 24))
-    assert "not seen yet" in play.status_line
     play.press_alone("t", "lines not seen. Press t again")
     assert play.port.intents == []
-    play.read_all()
-    play.press_alone("t")
-    intent = play.asks_for(Accept)
-    assert intent.digest == changed().digest
-
-
-def test_a_file_that_differs_from_another_acceptance_is_looked_at_anew() -> None:
-    """What was accepted is part of what was read: its change disarms, with the same bytes in the file."""
-    play = Play(start(held=(changed(),)), size=(120, 60))
     play.read_all()
     again = offered(widened(), SEND.replace("wall_seconds", "x") + "\n")
     play.port.tell(LibraryUpdated(not_accepted=(again,), problems=(), actions_ready=0))
@@ -150,6 +138,9 @@ def test_a_file_that_differs_from_another_acceptance_is_looked_at_anew() -> None
     assert not play.armed
     play.rest()
     assert "not seen yet" in play.status_line
+    play.read_all()
+    play.press_alone("t")
+    assert play.asks_for(Accept).digest == changed().digest
 
 
 def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_unread() -> None:
@@ -167,20 +158,19 @@ async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> No
     """Keys go on working; nothing can be accepted before all of it is there."""
     text = SEND + ("word " * 20 + "\n") * 4_000
     file = offered(text)
-    note = laying_out(len(text))[:30]
+    file, unread = offered(text), "not seen yet"
     items = (replace(library_items(NOW)[2], content=file.content, digest=file.digest),)
     async with console(start(held=(file,), library=items)) as shown:
         model = shown.model
-        await shown.shows("not seen yet")
-        assert model.reading.total > LARGE_CHARACTERS // 100
-        await shown.press_alone("4")
-        await shown.press_alone("enter")
-        while note in shown.text:
-            assert model.laid_out_version is None
-            await asyncio.sleep(0.02)
-            await shown.settled()
-        await shown.shows("not seen yet")
-        assert model.reading.total > LARGE_CHARACTERS // 100
+        for keys in ((), ("4", "enter")):
+            for key in keys:
+                await shown.press_alone(key)
+            while laying_out(len(text))[:30] in shown.text:
+                assert model.laid_out_version is None
+                await asyncio.sleep(0.02)
+                await shown.settled()
+            await shown.shows(unread)
+            assert model.reading.total > LARGE_CHARACTERS // 100
 
 
 def test_a_suite_begins_with_what_its_changed_files_allow_more_and_ends_with_all_contents() -> None:
@@ -193,11 +183,10 @@ def test_a_suite_begins_with_what_its_changed_files_allow_more_and_ends_with_all
     assert lines[0] == "ALLOWS MORE1 file"
     assert lines[1] == "send-draft  no longer asks you"
     assert "− required = true" in lines
-    must = [plain_text(each.pieces) for each in blocks if each.must_be_seen]
-    assert must[-len(SEND.splitlines()) :] == SEND.replace("send-draft", "other").splitlines()
-    assert [*widened().splitlines()] == [
-        line for line in lines[lines.index("Filesend-draft.md") :] if line in {*widened().splitlines()}
-    ][: len(widened().splitlines())]  # fmt: skip
+    whole, after = widened().splitlines(), lines[lines.index("Filesend-draft.md") :]
+    assert [each for each in after if each in {*whole}][: len(whole)] == whole
+    other = SEND.replace("send-draft", "other").splitlines()
+    assert must_be_seen(blocks)[-len(other) :] == other
 
 
 def test_without_a_screen_the_same_lines_are_printed() -> None:
@@ -222,8 +211,7 @@ def test_the_longer_time_that_an_acceptance_gives_is_shown_and_sent_with_it() ->
     play = Play(start(held=(file,)), size=(120, 120), answers=True)
     play.shows("▲ it may run up to 300 s instead of 30 s; each call says")
     play.press_rested("t")
-    accepted = Accept(kind="action", name=file.name, digest=file.digest, run_seconds=300)
-    play.asks(accepted)
+    play.asks(Accept(kind="action", name=file.name, digest=file.digest, run_seconds=300))
 
 
 def test_another_time_than_the_one_that_was_read_has_to_be_looked_at_anew() -> None:
@@ -247,15 +235,11 @@ READY = next(item for item in library_items(NOW) if item.name == "send-draft")
 def to(play: Play, name: str) -> None:
     """Go to the row of *name* in view 4."""
     play.go("4", "invalid")
-    while name not in play.row:
-        play.clock.advance(0.5)
-        before = play.row
-        play.press_alone("j")
-        play.until(lambda b=before: play.row != b, "another row")
+    play.to_row(name)
 
 
-def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest() -> None:
-    """In the list `t` opens; hosts, digest, gated, effect and preview stand there; `t` again decides."""
+def test_a_key_shows_the_facts_first_and_then_accepts_or_withdraws_exactly_that_digest() -> None:
+    """In the list `t` opens; hosts, digest, gated, effect and preview stand there; `t` again decides. So does `x`."""
     play = Play(STATE, answers=True)
     to(play, "post-invoice")
     assert "t accept…" in play.keys
@@ -268,28 +252,23 @@ def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest() -> 
     assert play.port.intents == [], "the page was not there for 400 ms"
     play.rest()
     assert " t  accept" in play.keys
-    play.press_alone("t")
-    play.asks(Accept(kind="action", name="post-invoice", digest=HELD.digest))
-    play.shows("✓ Accepted: post-invoice.")
+    play.press_alone("t", "✓ Accepted: post-invoice.")
+    accepted = Accept(kind="action", name="post-invoice", digest=HELD.digest)
+    play.asks(accepted)
     assert "● ready" in play.text
 
-
-def test_withdrawing_takes_what_is_ready_away_from_agents() -> None:
-    """`x` shows the facts first as well, and says what it would do."""
-    play = Play(STATE, answers=True)
+    play.press_alone("escape")
     to(play, "send-draft")
     play.press_rested("x", "THE FILE")
     play.rest()
     assert "x withdraws acceptance: agents can no longer see send-draft." in play.status_line
-    play.press_alone("x")
-    play.asks(WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest))
-    play.shows("✓ Acceptance withdrawn: send-draft.")
+    play.press_alone("x", "✓ Acceptance withdrawn: send-draft.")
+    play.asks(accepted, WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest))
 
 
 def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepted() -> None:
     """The key is about the bytes that stood there, not about the name."""
     other = replace(HELD, digest="cd" * 32, reason="It changed on disk.")
-
     play = Play(STATE)
     to(play, "post-invoice")
     play.go("enter", "THE FILE")
@@ -297,15 +276,13 @@ def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepted() ->
     play.press("t")
     items = tuple(other if item.name == "post-invoice" else item for item in STATE.library)
     held = (replace(not_accepted(), digest=other.digest),)
-    update = LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items)
-    play.port.tell(update)
+    play.port.tell(LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items))
     play.shows("It changed on disk.")
     play.passes(0.03)
     assert play.port.intents == []
     assert not play.armed
     play.press_rested("t")
-    play.asks()
-    assert play.port.intents[0] == Accept(kind="action", name="post-invoice", digest=other.digest)
+    play.asks(Accept(kind="action", name="post-invoice", digest=other.digest))
 
 
 def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
@@ -315,7 +292,6 @@ def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
         replace(item, content=content) if item.name == "post-invoice" else item
         for item in STATE.library
     )
-
     play = Play(replace(STATE, library=items), size=(120, 60))
     to(play, "post-invoice")
     play.go("enter", "THE FILE")

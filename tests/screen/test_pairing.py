@@ -61,15 +61,6 @@ def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown()
     play.shows(f"✓ {WORDS} can now see and decide what waits here.")
 
 
-def test_a_link_that_a_refused_program_used_up_is_not_shown_any_more() -> None:
-    """The end of an earlier link says nothing of the one that is shown."""
-    play = made(Play(start(mail())))
-    play.port.tell(LinkMade(url=LINK.replace("#", "#0"), expires_at=play.clock.now()))
-    play.shows("This link pairs one browser")
-    play.port.tell(LinkMade(url=LINK, expires_at=play.clock.now()))
-    play.shows("The link is over")
-
-
 def test_a_device_that_becomes_another_while_a_key_is_pressed_is_not_confirmed() -> None:
     play = redeemed(made(Play(start(mail()))), FIREFOX)
     play.rest()
@@ -119,7 +110,14 @@ def test_the_qr_code_has_every_square_and_a_border() -> None:
 
 
 def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() -> None:
+    """Nor is one shown any more that a refused program used up; the end of an earlier one says nothing of it."""
     play = made(Play(start(), start_view="sessions"))
+    play.port.tell(LinkMade(url=LINK.replace("#", "#0"), expires_at=play.clock.now()))
+    play.shows("This link pairs one browser")
+    play.port.tell(LinkMade(url=LINK, expires_at=play.clock.now()))
+    play.shows("The link is over")
+    play.go("escape", "agent")
+    made(play)
     play.passes(61)
     play.shows("The link is over")
     play.go("escape", "agent")
@@ -219,6 +217,5 @@ def test_a_press_on_a_call_that_another_hand_answered_says_whose(state: str) -> 
     play.passes(1)
     did = "denied" if state == "denied" else "approved"
     since = "; it is completed now" if state == "completed" else ""
-    play.press_alone("a")
-    play.shows(f"{HAND} {did} it at {clock_seconds(NOW + 5)}{since}.")
+    play.press_alone("a", f"{HAND} {did} it at {clock_seconds(NOW + 5)}{since}.")
     play.asks_nothing()

@@ -1,6 +1,7 @@
 """The brakes: `P` holds all calls, `ctrl+k` stops everything, `X` one run; `z` takes back what a call wrote."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,16 +10,15 @@ from aileron_core.console_port.events import (
     ApprovalUpdated,
     CoreLost,
     PauseChanged,
-    Recorded,
     SessionsUpdated,
     StorageHealth,
 )
 from aileron_core.console_port.intents import SetPause, StopEverything, StopRun, UndoRun
 from tests.screen.driving import NOW, mail, short, start
-from tests.support.screens.calls import snapshot
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import sessions
 from tests.support.screens.play import Play, rested
+from tests.support.screens.states import recorded
 
 SESSIONS = sessions(NOW)
 STATE = start(short(1), short(2), sessions=SESSIONS)
@@ -35,39 +35,33 @@ def test_p_holds_all_calls_at_once_and_both_brakes_are_in_every_view() -> None:
         play.go(view, "All calls are on hold")
         play.go("ctrl+k", "Stop everything?")
         play.press_alone("escape")
-        play.until(lambda: "Stop everything?" not in play.text)
+        assert "Stop everything?" not in play.text
     play.go("1", "WILL HAPPEN")
 
 
-def test_going_on_obeys_the_arming() -> None:
-    """What was approved starts then: a key on its way from elsewhere must not do that."""
+def test_going_on_obeys_the_arming_and_nothing_can_be_approved_before() -> None:
+    """What was approved starts then: a key on its way from elsewhere must not do that. The core takes no yes
+    during a pause, for it would run something later: the key is not offered; a no can be given.
+    """
     play = Play(replace(STATE, paused_at=NOW), answers=True)
     play.shows("All calls are on hold")
     play.press_alone("P")
     play.passes(0.1)
     assert play.port.intents == []
-    play.rest()
+    play.rest(20)
+    said = "Nothing can be approved while calls are on hold. P resumes"
+    assert play.status_line.strip().startswith(said)
     assert " P  resume" in play.keys
     assert "P pause" not in play.keys
-    play.press("j", "P")
-    play.asks_nothing()
-    play.press_rested("P")
-    play.asks(SetPause(paused=False))
-    play.until(lambda: "All calls are on hold" not in play.text)
-
-
-def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() -> None:
-    """The core takes no yes then, for it would run something later: the key is not offered."""
-    play = rested(replace(STATE, paused_at=NOW))
-    assert play.status_line.strip().startswith(
-        "Nothing can be approved while calls are on hold. P resumes"
-    )
     assert "approve" not in play.keys
     assert "d deny" in play.keys
     play.press_alone("a")
     play.asks_nothing()
-    play.port.tell(PauseChanged(paused_at=None))
-    play.shows("Press a to send a mail draft.")
+    play.press("j", "P")
+    play.asks_nothing()
+    play.press_rested("P", "Press a to send a mail draft.")
+    play.asks(SetPause(paused=False))
+    assert "All calls are on hold" not in play.text
     play.rest()
     assert " a  approve" in play.keys
 
@@ -84,7 +78,9 @@ def test_a_pause_takes_back_the_first_of_two_presses_and_makes_every_key_rest_an
 
 
 def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
-    """Two calls, three sessions, one run; `esc` leaves it all; the key itself decides nothing."""
+    """Two calls, three sessions, one run; `esc` leaves it all; the key itself decides nothing. What busy
+    agents do meanwhile makes no key rest anew.
+    """
     play = rested(STATE, answers=True)
     question = "Stop everything? This denies 2 calls, ends 3 sessions and stops 1 run."
     play.go("ctrl+k", question)
@@ -93,28 +89,18 @@ def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
     assert play.port.intents == []
     play.press_alone("ctrl+k")
     play.press_rested("escape")
-    play.until(lambda: question not in play.text)
+    assert question not in play.text
     assert play.port.intents == []
     play.go("ctrl+k", question)
     play.rest()
     assert " enter  stop everything" in play.keys
-    play.press_alone("enter")
-    play.asks(StopEverything())
-    play.shows("✗ Everything stopped: 2 calls denied, 3 sessions ended, 1 run stopped.")
-
-
-def test_busy_agents_cannot_keep_a_person_from_stopping_everything() -> None:
-    """What they do meanwhile makes no key rest anew."""
-    play = Play(STATE)
-    play.go("2", "Newest first.")
-    play.go("ctrl+k", "stops 1 run.")
-    play.rest()
     busy = tuple(replace(each, running=5) for each in SESSIONS)
     play.port.tell(SessionsUpdated(sessions=busy))
     play.shows("stops 15 runs.")
     assert play.armed
     play.press_alone("enter")
     play.asks(StopEverything())
+    play.shows("✗ Everything stopped: 2 calls denied, 3 sessions ended, 1 run stopped.")
 
 
 def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
@@ -122,7 +108,8 @@ def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
     play = rested(STATE)
     play.go("ctrl+k", "Stop everything?")
     play.port.tell(StorageHealth(writable=False, message="The disk is full."))
-    play.until(lambda: "Stop everything?" not in play.text)
+    play.settled()
+    assert "Stop everything?" not in play.text
     play.port.tell(CoreLost(message="It ended."))
     play.shows("THE SERVER HAS STOPPED")
     play.clock.advance(2)
@@ -137,19 +124,8 @@ RUNS = replace(
 )
 
 
-def long_started(number: int = 4000):
-    """Return the start of a call that asks nobody, 42 seconds ago."""
-    last = snapshot(NOW).records[-1]
-    return replace(
-        last,
-        seq=number,
-        at=NOW - 42,
-        run_id="run_long",
-        action="run-query",
-        event=AuditEvent.RUN_STARTED,
-        summary="Started run-query",
-        seconds_allowed=180.0,
-    )
+LONG: dict[str, Any] = {"event": AuditEvent.RUN_STARTED, "at": NOW - 42, "seconds_allowed": 180.0}
+"""The start of a call that asks nobody, 42 seconds ago."""
 
 
 def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() -> None:
@@ -169,7 +145,7 @@ def test_the_key_asks_and_only_enter_stops_the_call() -> None:
     play.press_alone("enter")
     assert play.port.intents == []
     play.press_rested("escape")
-    play.until(lambda: 'Stop "' not in play.text)
+    assert 'Stop "' not in play.text
     assert play.port.intents == []
     play.go("X", 'Stop "')
     play.rest()
@@ -185,7 +161,8 @@ def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
     play.go("X", 'Stop "')
     done = replace(RUNS, state="completed", started_at=None, ended_at=NOW, version=100)
     play.port.tell(ApprovalUpdated(view=done))
-    play.until(lambda: 'Stop "' not in play.text)
+    play.settled()
+    assert 'Stop "' not in play.text
     play.press_rested("enter")
     assert not play.asked(StopRun)
 
@@ -194,16 +171,15 @@ def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
     """It has a row there and nowhere else; the key does nothing on a row that does not run."""
     play = Play(start(short()), answers=True)
     play.shows("WILL HAPPEN")
-    play.port.tell(Recorded(record=long_started(), head_words=("olive", "pixel")))
+    play.port.tell(recorded(4000, run_id="run_long", action="run-query", **LONG))
     play.go("2", "▶ running 0:42 of 3:00")
     play.rest()
     assert "X stop the run…" in play.keys
     play.go("j", "")
-    play.until(lambda: "X stop" not in play.keys)
+    assert "X stop" not in play.keys
     play.go("k", "X stop the run…")
     play.go("X", 'Stop "run-query"? It has been running for 0:4')
-    other = replace(long_started(4001), run_id="run_other", action="other-work")
-    play.port.tell(Recorded(record=other, head_words=("olive", "pixel")))
+    play.port.tell(recorded(4001, run_id="run_other", action="other-work", **LONG))
     play.shows("other-work")
     assert 'Stop "run-query"?' in play.text, "a newer call takes neither cursor nor question"
     play.press_rested("enter")
@@ -215,32 +191,16 @@ WROTE = replace(
 )
 
 
-def undoable() -> Recorded:
-    record = replace(
-        snapshot(NOW).records[-1],
-        seq=4000,
-        at=NOW - 5,
-        run_id=WROTE.run_id,
-        action=WROTE.action,
-        event=AuditEvent.RUN_COMPLETED,
-        summary="builtin.write completed",
-    )
-    return Recorded(record=record, head_words=("olive", "pixel"))
-
-
-def to_its_row(play: Play) -> None:
-    play.port.tell(undoable())
-    play.go("2", "builtin.write")
-    play.rest()
-
-
 @pytest.mark.parametrize("size", [(120, 36), (160, 45)])
 def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> None:
-    """Not where its page only stands beside the list, whose rows may move."""
+    """Not where its page only stands beside the list, whose rows may move. Another opened call starts the
+    rest anew: a key that was pressed for one must not take back another.
+    """
     play = Play(start(short(), WROTE), size=size, answers=True)
-    to_its_row(play)
-    play.press_alone("z")
-    assert "z did nothing" in play.status_line
+    completed: dict[str, Any] = {"at": NOW - 5, "run_id": WROTE.run_id, "action": WROTE.action}
+    play.port.tell(recorded(4000, AuditEvent.RUN_COMPLETED, **completed))
+    play.go("2", "builtin.write")
+    play.press_rested("z", "z did nothing")
     assert "z  undo" not in play.keys
     play.go("enter", "OUTCOME")
     play.press_alone("z")
@@ -250,19 +210,11 @@ def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> No
     assert "z  undo" in play.keys
     play.press_alone("z", "✓ Undone: builtin.write.")
     assert UndoRun(run_id=WROTE.run_id) in play.port.intents
-    play.until(lambda: "z  undo" not in play.keys)
-
-
-def test_another_opened_call_starts_the_rest_anew() -> None:
-    """A key that was pressed for one call must not take back another."""
-    play = Play(start(short(), WROTE), answers=True)
-    to_its_row(play)
-    play.go("enter", "OUTCOME")
-    model = play.model
-    key, before = model.activity.key, model.screen_version
+    assert "z  undo" not in play.keys
+    key, before = play.model.activity.key, play.model.screen_version
     play.press_alone("j")
-    assert model.activity.key != key
-    assert model.screen_version != before
+    assert play.model.activity.key != key
+    assert play.model.screen_version != before
 
 
 def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> None:
@@ -279,4 +231,4 @@ def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> No
     assert "✓ done, can undo" in play.text
     assert "z  undo" in play.keys
     play.press_alone("z")
-    play.until(lambda: UndoRun(run_id=waits.run_id) in play.port.intents)
+    assert UndoRun(run_id=waits.run_id) in play.port.intents

@@ -38,6 +38,9 @@ class World:
 
     def _tell(self, view: ApprovalView, **changes: object) -> None:
         view = replace(view, version=view.version + 1, **changes)
+        self._show(view)
+
+    def _show(self, view: ApprovalView) -> None:
         self.views[view.call_id] = view
         self._play.port.tell(ApprovalUpdated(view=view))
 
@@ -108,36 +111,26 @@ class World:
         what = self._chance.choice([*["come"] * 3, *["end"] * 2, "drift", "run", *["file"] * 2])
         if what == "come" or not waiting:
             make = self._chance.choice([short, short, mail])
-            view = make(
-                self._next,
-                requested_at=now,
-                expires_at=now + self._chance.choice([3.0, 30.0, 300.0]),
-                agent=self._chance.choice(["codex", "claude", "kay"]),
-            )
+            lives = self._chance.choice([3.0, 30.0, 300.0])
+            agent = self._chance.choice(["codex", "claude", "kay"])
+            self._show(make(self._next, requested_at=now, expires_at=now + lives, agent=agent))
             self._next += 1
-            self.views[view.call_id] = view
-            self._play.port.tell(ApprovalUpdated(view=view))
         elif what == "end":
-            self._tell(
+            ended, state = (
                 self._chance.choice(waiting),
-                state=self._chance.choice(["expired", "withdrawn"]),
-                ended_at=now,
+                self._chance.choice(["expired", "withdrawn"]),
             )
+            self._tell(ended, state=state, ended_at=now)
         elif what == "drift":
             self._drift(self._chance.choice(waiting))
         elif what == "run" and running:
             end = self._chance.choice(["completed", "failed", "unknown"])
-            self._tell(
-                self._chance.choice(running),
-                state=end,
-                ended_at=now,
-                awaits_acknowledgement=end == "unknown",
-            )
+            ended = self._chance.choice(running)
+            self._tell(ended, state=end, ended_at=now, awaits_acknowledgement=end == "unknown")
         elif what == "file":
             self._change_files()
 
     def expire(self) -> None:
-        """End what nobody answered in time."""
         now = self._play.clock.now()
         for view in tuple(self.views.values()):
             if view.state in WAITING_STATES and view.expires_at and view.expires_at <= now:
@@ -222,8 +215,8 @@ def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_n
     play.port.tell(ApprovalUpdated(view=short(1, state="expired", ended_at=NOW)))
     play.passes(60)
     assert play.selected == short(1).approval_id
-    play.press_alone("a")
-    play.shows("a decided nothing: that row had ended. The next waiting item is now shown.")
+    said = "a decided nothing: that row had ended. The next waiting item is now shown."
+    play.press_alone("a", said)
     assert play.selected == short(2).approval_id
     assert play.waiting == [short(2).approval_id]
     play.passes(0.2)

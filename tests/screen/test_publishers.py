@@ -1,6 +1,7 @@
 """Whose a file is stands on its item: the key, what is known of it, and what to beware of."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -74,19 +75,16 @@ def test_an_item_says_whose_it_is(publisher: PublisherView, warning: str, text: 
     assert NAME in shown
 
 
-def test_an_edited_action_of_a_publisher_is_unsigned_and_can_be_accepted() -> None:
+def test_both_keys_and_the_old_ones_word_stand_on_the_item_of_another_key() -> None:
+    """An edited action of a publisher is unsigned, and can be accepted."""
+    warned, shown = said(KEY)
+    assert warned == [FILES.WARN_KEY]
+    assert {"SHA256:new", "SHA256:old"} <= {*shown.split()}
+    assert FILES.KEY_VOUCHED in said(VOUCHED)[1]
+    assert said(VOUCHED)[0] == []
     edited = replace(offered(), publisher=replace(NEW, key="", accepted="SHA256:old"))
     assert FILES.warn_unsigned(NAME) in said(edited)[0]
     assert not edited.is_refused
-
-
-def test_both_keys_and_the_old_ones_word_stand_on_the_item_of_another_key() -> None:
-    warned, shown = said(KEY)
-    assert warned == [FILES.WARN_KEY]
-    assert "SHA256:new" in shown
-    assert "SHA256:old" in shown
-    assert FILES.KEY_VOUCHED in said(VOUCHED)[1]
-    assert said(VOUCHED)[0] == []
 
 
 def test_a_key_that_the_accepted_one_did_not_sign_takes_two_presses() -> None:
@@ -106,18 +104,15 @@ def test_an_offered_key_is_declined() -> None:
     play.shows("removed")
 
 
-def test_a_key_is_withdrawn_like_any_acceptance() -> None:
-    record = LibraryItemView(
-        kind="publisher",
-        name=NAME,
-        file="",
-        digest="SHA256:new",
-        state="ready",
-        reason="",
-        accepted_at=NOW,
+def ready(kind: Literal["connector", "publisher"], name: str, digest: str) -> LibraryItemView:
+    return LibraryItemView(
+        kind=kind, name=name, file="", digest=digest, state="ready", reason="", accepted_at=NOW,
         accepted_by="person",
-    )
-    play = Play(start(library=(record,)))
+    )  # fmt: skip
+
+
+def test_a_key_is_withdrawn_like_any_acceptance() -> None:
+    play = Play(start(library=(ready("publisher", NAME, "SHA256:new"),)))
     play.go("4", NAME)
     play.press_rested("x", "SHA256:new")
     play.rest()
@@ -130,23 +125,15 @@ def test_a_key_is_withdrawn_like_any_acceptance() -> None:
 
 def test_what_counts_is_said_to_have_an_earlier_key() -> None:
     """Once another one is accepted; it was accepted, and counts. As a file to accept it would be refused."""
-    item = LibraryItemView(
-        kind="connector",
-        name=f"{NAME}@1.0.0",
-        file="store",
-        digest="sha256:0",
-        state="ready",
-        reason="",
-        accepted_at=NOW,
-        accepted_by="person",
+    item = replace(
+        ready("connector", f"{NAME}@1.0.0", "sha256:0"),
         publisher=replace(NEW, accepted="SHA256:other"),
     )
-    tables = [
-        LibraryTable((replace(item, state=each),), (), NOW) for each in ("ready", "held_back")
-    ]
-    for table, warning in zip(
-        tables, (FILES.warn_earlier_key(NAME), FILES.warn_refused(NAME, signed=True)), strict=True
+    for state, warning in (
+        ("ready", FILES.warn_earlier_key(NAME)),
+        ("held_back", FILES.warn_refused(NAME, signed=True)),
     ):
+        table = LibraryTable((replace(item, state=state),), (), NOW)
         shown = " ".join(plain_text(each) for each in row_page(table, NOW, 120)).split()
         assert f"▲ {warning}" in " ".join(shown)
         assert "Accepted key ┃ SHA256:other" in " ".join(shown)
@@ -197,13 +184,9 @@ def test_a_yes_names_the_key_that_was_shown() -> None:
     together = tuple(replace(held_file(each), publisher=NEW) for each in ("a", "b"))
     digests = tuple((each.file, each.digest) for each in together)
     keys = tuple((each.file, f"{NAME} SHA256:new") for each in together)
+    signed = f"{NAME} SHA256:new"
     for shown, sent in (
-        (
-            (file,),
-            Accept(
-                kind="action", name=file.name, digest=file.digest, signed_with=f"{NAME} SHA256:new"
-            ),
-        ),
+        ((file,), Accept(kind="action", name=file.name, digest=file.digest, signed_with=signed)),
         ((VOUCHED,), Accept(kind="publisher", name=NAME, digest="SHA256:new")),
         (together, AcceptSuite(suite_id=SUITE.suite_id, files=digests, signed_with=keys)),
     ):

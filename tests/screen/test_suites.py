@@ -1,5 +1,6 @@
 """What one `aileron action add` brought is one item: its list, its keys, what a yes is to."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,11 +22,9 @@ from tests.screen.suite_files import SUITE, held_file, suite, suite_of_515
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, short, start
 
-FIRST = {"draft-create", "file-upload", "page-create", "page-update"}
 
-
-def accepted_names(intent: AcceptSuite) -> set[str]:
-    return {file.removesuffix(".md") for file, _ in intent.files}
+def digests_of(files: Sequence[NotAcceptedView]) -> tuple[tuple[str, str], ...]:
+    return tuple((each.file, each.digest) for each in files)
 
 
 def library_with(*held: NotAcceptedView) -> LibraryUpdated:
@@ -56,15 +55,12 @@ def test_hostile_names_stand_escaped_in_the_list() -> None:
 def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
     """What was not read is told first; the same key again hands over all 515."""
     held = suite_of_515()
-
     play = rested(start(held=held), size=(80, 24))
     assert "Accept these 515 actions?" in play.text
     play.press_alone("t", "lines not seen. Press t again")
     assert play.port.intents == []
     play.press_rested("t")
-    intent = play.asks_for(AcceptSuite)
-    assert intent.suite_id == SUITE.suite_id
-    assert set(intent.files) == {(each.file, each.digest) for each in held}
+    play.asks(AcceptSuite(suite_id=SUITE.suite_id, files=digests_of(held)))
     play.port.tell(library_with())
     play.shows("Accepted: 515 actions.")
 
@@ -72,14 +68,13 @@ def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
 def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
     """They stand alone afterwards, each its own item."""
     held = suite_of_515()
-    left = [replace(each, suite=None) for each in held if each.name in FIRST]
-
+    first = {"draft-create", "file-upload", "page-create", "page-update"}
+    left = [each for each in held if each.name in first]
     play = Play(start(held=held), size=(60, 16))
     play.press_rested("T", "lines not seen. Press T again")
     play.press_rested("T")
-    intent = play.asks_for(AcceptSuite)
-    assert accepted_names(intent) == {each.name for each in held} - FIRST
-    play.port.tell(library_with(*left))
+    assert {*play.asks_for(AcceptSuite).files} == {*digests_of(held)} - {*digests_of(left)}
+    play.port.tell(library_with(*(replace(each, suite=None) for each in left)))
     play.shows("Accepted: 511 actions.")
     assert play.selected == "held:action:draft-create"
     assert "Accept this action?" in play.text
@@ -95,42 +90,30 @@ def test_the_other_key_is_there_only_where_it_does_something_else(
     """With nothing to leave out, or nothing left to accept, there is one key."""
     play = rested(start(held=held))
     assert "accept the rest" not in play.keys
-    play.press_alone("T")
-    assert "T did nothing: nothing here has to be reviewed first." in play.status_line
+    play.press_alone("T", "T did nothing: nothing here has to be reviewed first.")
     assert play.port.intents == []
     play.passes(5)
     assert f"t accepts all {len(held)}, exactly as they are." in play.status_line
 
 
 def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
-    """It stands alone from then on; a yes to the others names only them."""
+    """A yes to the others names only them; what of them was not accepted after all is said."""
     held = suite(count=4)
-    changed = replace(held_file(held[0].name, suite=None, text="2"), change="changed")
-
+    changed, other = (
+        replace(held_file(each.name, suite=None, text="2"), change="changed") for each in held[:2]
+    )
     play = rested(start(held=held))
     play.shows("Accept these 4 actions?")
     play.port.tell(library_with(*held[1:], changed))
     play.shows("Accept these 3 actions?")
     assert not play.armed
     play.press_rested("t")
-    intent = play.asks_for(AcceptSuite)
-    assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
-
-
-def test_what_was_not_accepted_after_all_is_said() -> None:
-    """The core's sentence stands where the report of the others stood."""
-    held = suite(count=3)
-
-    play = Play(start(held=held), size=(120, 36))
-    play.press_rested("t")
-    play.asks()
-    play.port.tell(library_with(held_file(held[0].name, suite=None, text="2")))
-    sentence = (
-        f"Accepted 2 of 3. Left out: {held[0].file}, changed or removed while you were reviewing"
-    )
-    play.port.tell(IntentRefused(call_id="", message=sentence))
-    play.shows(sentence)
-    assert play.selected == f"held:action:{held[0].name}"
+    play.asks(AcceptSuite(suite_id=SUITE.suite_id, files=digests_of(held[1:])))
+    play.port.tell(library_with(changed, other))
+    said = f"Accepted 2 of 3. Left out: {other.file}, changed or removed while you were reviewing"
+    play.port.tell(IntentRefused(call_id="", message=said))
+    play.shows(said)
+    assert play.selected == f"held:action:{other.name}"
 
 
 def test_connectors_stand_first_then_what_came_together_then_single_files() -> None:
@@ -213,12 +196,8 @@ def test_what_a_new_version_changes_of_every_file_is_one_line(
         name="x.md", digest="0", accepted_at=NOW, text=text("1.0.0", "aa"), changes=changes
     )
     offered = text("2.0.0", "cc" if "cc" in new else "bb").replace(old or "-", new or "-")
-    files = [
-        replace(
-            held_file(name, change="changed"), content=FileContentView(text=offered, before=before)
-        )
-        for name in ("x", "y")
-    ]
+    content = FileContentView(text=offered, before=before)
+    files = [replace(held_file(name, change="changed"), content=content) for name in ("x", "y")]
     shown = SuiteFiles(suite=SUITE, files=tuple(files))
     lines = [plain_text(each) for each in lay_out(suite_blocks(shown), 160, 13).lines]
     once = [each for each in lines if "1.0.0 → 2.0.0, with source and connector's hash" in each]
@@ -234,19 +213,14 @@ def test_of_each_changed_connector_the_item_says_whether_its_code_did() -> None:
     module = AcceptanceChangeView(
         kind="module", direction="other", before="10 bytes", after="99 bytes"
     )
-    files = [
-        replace(
-            held_file(name, change="changed"),
-            kind="connector",
-            content=FileContentView(
-                text="",
-                before=AcceptedBeforeView(
-                    name=name, digest="0", accepted_at=NOW, text="", changes=changes
-                ),
-            ),
+    files: list[NotAcceptedView] = []
+    for name, changes in (("a@1", ()), ("b@1", (module,))):
+        before = AcceptedBeforeView(
+            name=name, digest="0", accepted_at=NOW, text="", changes=changes
         )
-        for name, changes in (("a@1", ()), ("b@1", (module,)))
-    ]
+        content = FileContentView(text="", before=before)
+        file = held_file(name, change="changed")
+        files.append(replace(file, kind="connector", content=content))
     listed = replace(SUITE, refused=("y.md: is broken\x1b[2J",), gone=("z",))
     shown = SuiteFiles(suite=listed, files=(held_file("x"),), new_connectors=tuple(files))
     lines = [plain_text(each) for each in lay_out(suite_blocks(shown), 160, 13).lines]

@@ -32,18 +32,14 @@ LOCKED = VaultStatus(state="locked", entries=2)
 SMALL = (80, 24)
 
 
-def asking(**vault: Any) -> Play:
+def asking(play: Play | None = None, **vault: Any) -> Play:
     """A console that asks for the passphrase, for one call."""
-    state = start(held(need("locked", WORK)), vault=replace(LOCKED, **vault))
-    play = Play(state)
-    ask_passphrase(play)
-    return play
+    if play is None:
+        play = Play(start(held(need("locked", WORK)), vault=replace(LOCKED, **vault)))
 
-
-def ask_passphrase(play: Play) -> None:
-    """Press the key that asks for the passphrase, at rest."""
     play.press_rested("U", "assphrase")
     play.clock.advance(0.5)
+    return play
 
 
 def give_passphrase(play: Play, passphrase: str = PASSPHRASE) -> None:
@@ -64,7 +60,7 @@ def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None
     views = (held(need("locked", WORK)), held(need("locked", HOME), 2, gated=False))
     play = rested(start(*views, vault=LOCKED), SMALL)
     assert "Passphrase" not in play.text
-    ask_passphrase(play)
+    asking(play)
     play.shows("2 calls are waiting for it. 1 runs at once then, without asking.")
     assert "┃ ana@example.com (api_key/mail/work)" in play.text
     assert "┃ ana@home.example (api_key/mail/home)" in play.text
@@ -128,21 +124,15 @@ def test_a_wrong_passphrase_is_said_and_waits_before_the_next() -> None:
     play.shows("3 wrong passphrases were given since 14:02. vault.json is damaged.")
 
 
-def test_the_panel_forgets_what_was_typed_and_ends_where_another_program_unlocked() -> None:
+def test_the_field_edits_whole_characters_and_forgets_them_where_the_panel_ends() -> None:
+    """By `esc`, or as another program unlocked. Of what is pasted it takes one line."""
     play = asking()
     play.type("half of it")
     play.press_alone("escape")
-    play.until(lambda: "Passphrase" not in play.text, "closed")
+    assert "Passphrase" not in play.text
     play.press_rested("C", "C did nothing: this waits for no choice of an account.")
-    ask_passphrase(play)
+    asking(play)
     assert "•" not in play.text
-    assert not given(play, UnlockVault)
-    play.port.tell(UNLOCKED)
-    play.until(lambda: "Passphrase" not in play.text, "closed")
-
-
-def test_the_field_edits_whole_characters_and_takes_one_pasted_line() -> None:
-    play = asking()
     play.type("wrong")
     play.press_alone("ctrl+u")
     assert "•" not in play.text
@@ -151,9 +141,13 @@ def test_the_field_edits_whole_characters_and_takes_one_pasted_line() -> None:
     play.shows(" " + "•" * 9 + "▏")
     play.clock.advance(0.1)
     play.press_alone("backspace", " " + "•" * 8 + "▏")
+    assert not given(play, UnlockVault)
     play.clock.advance(0.5)
     play.press_alone("enter")
     assert given(play, UnlockVault) == ["pässwört".encode()]
+    play.port.tell(UNLOCKED)
+    play.settled()
+    assert "Passphrase" not in play.text
 
 
 def test_the_passphrase_is_in_no_text_of_the_process() -> None:
@@ -161,10 +155,7 @@ def test_the_passphrase_is_in_no_text_of_the_process() -> None:
     play = asking()
     give_passphrase(play)
     assert len(given(play, UnlockVault)) == 1
-    for each in play.port.intents:
-        assert PASSPHRASE not in repr(each)
-    model = play.model
-    assert PASSPHRASE not in repr(vars(model))
+    assert PASSPHRASE not in repr((play.port.intents, vars(play.model)))
     holders = [
         each
         for each in gc.get_objects()
@@ -189,12 +180,11 @@ def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself() -> None:
         sent = [type(each) for each in play.asked(*_UNLOCKS)]
         assert sent == ([UnlockVaultWithKeyring] if opens else [])
 
-
-def test_where_the_keyring_fails_the_passphrase_is_typed_in_the_same_panel() -> None:
     play = asking(has_keyring=True, keyring_opens=True)
     play.press_alone("enter", "Checking …")
-    play.port.tell(VaultRefused(message="The keyring has no key of this vault."))
-    play.shows("The keyring has no key of this vault.")
+    failed = "The keyring has no key of this vault."
+    play.port.tell(VaultRefused(message=failed))
+    play.shows(failed)
     give_passphrase(play)
     assert len(given(play, UnlockVault)) == 1
 
@@ -220,16 +210,16 @@ def test_a_vault_is_created_where_a_call_needs_one() -> None:
     play.press_rested("U", "U did nothing: there is no vault, and nothing waits for one.")
     play = Play(start(held(need("unbound")), vault=absent), SMALL)
     assert "U create the vault…" in play.keys
-    ask_passphrase(play)
+    asking(play)
     assert "Nobody can reset it" in play.text
-    give_passphrase(play, "short")
-    play.shows("at least 8 characters, and")
-    give_passphrase(play)
-    play.shows("The same passphrase again:")
-    give_passphrase(play, "another one")
-    play.shows("The two passphrases differ.")
-    give_passphrase(play)
-    play.shows("The same passphrase again:")
+    for passphrase, said in (
+        ("short", "at least 8 characters, and"),
+        (PASSPHRASE, "The same passphrase again:"),
+        ("another one", "The two passphrases differ."),
+        (PASSPHRASE, "The same passphrase again:"),
+    ):
+        give_passphrase(play, passphrase)
+        play.shows(said)
     assert not given(play, CreateVault)
     give_passphrase(play)
     assert given(play, CreateVault) == [PASSPHRASE.encode()]
@@ -243,62 +233,43 @@ def test_a_vault_is_created_where_a_call_needs_one() -> None:
 async def test_a_key_locks_the_vault_and_keys_keep_it_open() -> None:
     async with console(start(short(), vault=UNLOCKED)) as shown:
         await shown.press_rested("Z")
-        assert LockVault() in shown.port.intents
-        assert TouchVault() in shown.port.intents
+        assert {LockVault(), TouchVault()} <= {*shown.port.intents}
         shown.port.tell(LOCKED)
         await shown.shows("The vault is locked.")
         shown.port.intents.clear()
-        await shown.press_rested("Z")
-        assert "Z did nothing: the vault is not unlocked." in shown.status_line
+        await shown.press_rested("Z", "Z did nothing: the vault is not unlocked.")
         assert not shown.port.intents
 
 
 # Picking an account
 
-
-def open_choice(play: Play) -> None:
-    play.press_rested("C", f"Which account for {FQN}?")
+CHOICE = held(need("choice", WORK, HOME))
 
 
-@pytest.mark.parametrize(("keys", "picked"), [(("down",), HOME), (("down", "1"), WORK)])
+@pytest.mark.parametrize(
+    ("keys", "picked"), [(("down", "enter"), HOME), (("down", "1", "enter"), WORK), (("R",), WORK)]
+)
 def test_a_person_picks_the_account(keys: tuple[str, ...], picked: AccountView) -> None:
-    """By the arrows or its number; `enter` counts at rest alone."""
-    view = held(need("choice", WORK, HOME))
-    play = Play(start(view, vault=UNLOCKED), SMALL)
-    open_choice(play)
+    """By the arrows or its number; the last key counts at rest alone. `R` has it remembered, and says how long."""
+    play = Play(start(CHOICE, vault=UNLOCKED), SMALL)
+    play.press_rested("C", f"Which account for {FQN}?")
+    assert "until the action's file" in " ".join(play.text.split())
     for key in keys:
         play.clock.advance(0.1)
         play.press_alone(key)
     row = next(line for line in play.lines if line.startswith("▌") and "┃" in line)
     assert picked.account in row
-    play.press_alone("enter")
     assert "Too soon" in play.text
-    play.press_rested("enter")
-    wanted = ChooseAccount(approval_id=view.approval_id, connector=FQN, binding=picked.name)
-    play.until(lambda: wanted in play.port.intents, "picked")
-
-
-def test_a_choice_is_remembered_by_a_key_of_its_own() -> None:
-    """The question says for how long; as for enter, the key counts at rest alone."""
-    view = held(need("choice", WORK, HOME))
-    play = Play(start(view, vault=UNLOCKED), SMALL)
-    open_choice(play)
-    assert "until the action's file" in " ".join(play.text.split())
-    play.press_alone("R")
-    assert "Too soon" in play.text
-    play.press_rested("R")
-    wanted = ChooseAccount(
-        approval_id=view.approval_id, connector=FQN, binding=WORK.name, remember=True
-    )
-    play.until(lambda: wanted in play.port.intents, "picked")
+    play.press_rested(keys[-1])
+    wanted = ChooseAccount(approval_id=CHOICE.approval_id, connector=FQN, binding=picked.name)
+    assert replace(wanted, remember=keys == ("R",)) in play.port.intents
 
 
 def test_a_choice_that_changes_is_asked_anew() -> None:
     """No account moves under the key."""
-    view = held(need("choice", WORK, HOME))
-    play = Play(start(view, vault=UNLOCKED))
-    open_choice(play)
-    other = held(need("choice", HOME, WORK))
-    play.port.tell(ApprovalUpdated(view=other))
-    play.until(lambda: "Which account" not in play.text, "closed")
+    play = Play(start(CHOICE, vault=UNLOCKED))
+    play.press_rested("C", f"Which account for {FQN}?")
+    play.port.tell(ApprovalUpdated(view=held(need("choice", HOME, WORK))))
+    play.settled()
+    assert "Which account" not in play.text
     assert not play.asked(ChooseAccount)

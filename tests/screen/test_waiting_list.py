@@ -4,6 +4,7 @@ behind the first frame.
 
 from dataclasses import replace
 from time import thread_time
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,6 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
 
 
 def test_the_cursor_moves_by_every_key_of_the_registry() -> None:
-    """Letters, arrows, home, end and pages."""
     moves = {"j": 2, "down": 3, "k": 2, "up": 1, "end": 5, "home": 1, "pagedown": 5, "pageup": 1}
     play = Play(start(*(short(n) for n in range(1, 6))))
     for pressed, expected in moves.items():
@@ -48,7 +48,6 @@ def test_the_cursor_moves_by_every_key_of_the_registry() -> None:
 
 
 def test_refresh_asks_the_core_for_the_item_under_the_cursor(play: Play) -> None:
-    """`r` fetches the preview again."""
     play.press_alone("r")
     play.asks(RefreshPreview(approval_id=key_of(1)))
 
@@ -81,11 +80,9 @@ def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(*, changed_bef
 def test_standing_warnings_are_on_screen_all_the_time() -> None:
     """That files were accepted unseen, and that nobody's key unlocked the vault, is never forgotten."""
     vault = VaultStatus(state="unlocked", entries=2, unattended=True)
-    state = start(short(1), accepted_installed=True, vault=vault)
-    play = Play(state, size=(80, 24))
+    play = Play(start(short(1), accepted_installed=True, vault=vault), size=(80, 24))
     for view in "123456":
-        play.clock.advance(1)
-        play.press_alone(view, "(--accept-installed)")
+        play.go(view, "(--accept-installed)")
         assert "not by your key" in play.text
 
 
@@ -111,13 +108,10 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     standing = startup_warnings(
         start(routes=ROUTES, accepted_installed=True), vault=VaultStatus(state="absent")
     )
-    rows = banner_lines(
-        lost=None, storage="disk full", warnings=standing, width=100, help_key="?", paused="Held."
-    )
+    given: dict[str, Any] = {"width": 100, "help_key": "?", "paused": "Held."}
+    rows = banner_lines(lost=None, storage="disk full", warnings=standing, **given)
     assert plain_text(rows[-1]) == " ▲ 7 warnings: ? lists them"
-    rows = banner_lines(
-        lost="x", storage="y", warnings=standing[:1], width=100, help_key="?", paused="Held."
-    )
+    rows = banner_lines(lost="x", storage="y", warnings=standing[:1], **given)
     assert "(--accept-installed)" in plain_text(rows[-1])
     assert len(rows) == 4
 
@@ -131,64 +125,51 @@ def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
     play = Play(start(*MANY))
     play.shows("1 Waiting  700")
     queue = play.model.queue
-    play.until(lambda: len(queue.items) == len(MANY), "all calls")
-    assert [item.key for item in queue.items] == IDS
+    assert play.waiting == IDS
     assert (queue.waiting, queue.unread_count) == (700, 0)
     assert [type(read) for read in play.port.reads] == [ReadApprovals]
     assert play.selected == IDS[0]
     play.go("end", "WILL HAPPEN")
-    play.until(lambda: play.selected == IDS[-1], "the last call")
+    assert play.selected == IDS[-1]
 
 
-def model_of(count: int = SNAPSHOT_CALLS) -> Model:
-    snapshot = start(*MANY[:count])
-    return Model(
-        replace(snapshot, approvals_remaining=len(MANY) - count),
-        arm_seconds=0.4,
-        registry=DEFAULT_REGISTRY,
-        now=NOW,
+READ = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
+
+
+def model_of_the_first() -> Model:
+    snapshot = replace(
+        start(*MANY[:SNAPSHOT_CALLS]), approvals_remaining=len(MANY) - SNAPSHOT_CALLS
     )
+    return Model(snapshot, arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW)
 
 
 def test_what_changes_before_it_was_read_keeps_its_place() -> None:
-    """Its news would put it in front of those that came before it; it is read in its turn."""
-    model = model_of()
-    late = ApprovalUpdated(view=replace(MANY[-1], version=5))
-    assert apply_event(model, late, NOW, 0.0) is False
-    assert model.queue.get(IDS[-1]) is None
-    assert model.queue.waiting == len(MANY)
-    wanted = model.next_read()
-    assert wanted == ReadApprovals(
-        requested_at=MANY[SNAPSHOT_CALLS - 1].requested_at, run_id=MANY[SNAPSHOT_CALLS - 1].run_id
-    )
-    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
-    assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
-    assert [item.key for item in model.queue.items] == IDS
+    """Its news would put it in front of those that came before it. One that the reading passes over, as the
+    clock stepped back while it came, stands at the end; one that ended meanwhile is gone.
+    """
+    model, last = model_of_the_first(), MANY[SNAPSHOT_CALLS - 1]
+    odd, over = short(len(MANY) + 7), replace(short(len(MANY) + 8), state="withdrawn")
+    for view in (replace(MANY[-1], version=5), odd, over):
+        assert apply_event(model, ApprovalUpdated(view=view), NOW, 0.0) is False
+        assert model.queue.get(IDS[-1]) is None
+        assert model.queue.waiting == len(MANY)
+    assert model.next_read() == ReadApprovals(requested_at=last.requested_at, run_id=last.run_id)
+    assert apply_event(model, READ, NOW, 0.0) is False, "nothing arrived"
+    assert [item.key for item in model.queue.items] == [*IDS, odd.approval_id]
+    assert model.queue.waiting == len(MANY) + 1
     assert model.next_read() is None
 
 
 def test_a_call_that_is_here_changes_while_others_are_read() -> None:
     """And one that comes once all were read stands at the end, and is an arrival."""
-    model = model_of()
+    model = model_of_the_first()
     ended = replace(MANY[0], state="denied", decided_at=NOW, ended_at=NOW, version=9)
     apply_event(model, ApprovalUpdated(view=ended), NOW, 0.0)
     assert model.queue.waiting == len(MANY) - 1
-    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
-    assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
+    assert apply_event(model, READ, NOW, 0.0) is False, "nothing arrived"
     new = short(len(MANY) + 1)
     assert apply_event(model, ApprovalUpdated(view=new), NOW, 0.0) is True
     assert model.queue.items[-1].key == new.approval_id
-
-
-def test_a_call_that_the_reading_passes_over_is_not_lost() -> None:
-    """The clock stepped back while it came: it stands at the end; one that ended meanwhile is gone."""
-    model = model_of()
-    odd, over = short(len(MANY) + 7), replace(short(len(MANY) + 8), state="withdrawn")
-    for view in (odd, over, replace(MANY[-1], version=5)):
-        assert apply_event(model, ApprovalUpdated(view=view), NOW, 0.0) is False
-    apply_event(model, ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0), NOW, 0.0)
-    assert [item.key for item in model.queue.items] == [*IDS, odd.approval_id]
-    assert model.queue.waiting == len(MANY) + 1
 
 
 LIVES = (300.0, None, 60.0, 900.0, 60.0)
@@ -196,22 +177,18 @@ BY_DEADLINE = [3, 5, 1, 4, 2]
 """Of equal deadlines the older first; what has none at the end."""
 
 
-def calls_expiring(*lives: float | None) -> list[ApprovalView]:
+def calls_expiring() -> list[ApprovalView]:
     return [
         short(n, expires_at=None if life is None else NOW + life)
-        for n, life in enumerate(lives, start=1)
+        for n, life in enumerate(LIVES, start=1)
     ]
 
 
-def item_keys(queue: Queue) -> list[str]:
-    return [item.key for item in queue.items]
-
-
 def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -> None:
-    """What is read stays under the eye; its row is another one, so the key rests anew."""
-
-    views = calls_expiring(*LIVES)
-    play = rested(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24))
+    """What is read stays under the eye; its row is another one, so the key rests anew. No agent moves a row,
+    or makes a key rest anew, by asking with a near deadline: that call comes at the end, and is counted there.
+    """
+    play = rested(start(mail(1, expires_at=NOW + 300), *calls_expiring()[1:]), size=(120, 24))
     play.press("J", "J")
     play.rest()
     at = play.document.rows_in_view
@@ -222,28 +199,20 @@ def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -
     assert play.document.rows_in_view == at
     assert not play.armed
     play.rest()
-
-
-def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> None:
-    """No agent moves a row, or makes a key rest anew, by asking with a near deadline."""
-    play = Play(start(*calls_expiring(*LIVES)))
-    play.go("o", "by deadline")
-    play.rest()
-    near = short(9, expires_at=NOW + 20)
-    play.port.tell(ApprovalUpdated(view=near))
+    play.port.tell(ApprovalUpdated(view=short(9, expires_at=NOW + 20)))
     play.shows("1 new at the end")
     assert play.waiting == [*(key_of(n) for n in BY_DEADLINE), key_of(9)]
     assert play.armed
 
 
 def test_a_filter_keeps_the_order() -> None:
-    views = calls_expiring(*LIVES)
+    views = calls_expiring()
     views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
     queue = Queue()
     queue.load(views, ())
     queue.change_order(NOW)
     queue.set_filter(parse("agent:goose", ITEM_FIELDS), NOW)
-    assert item_keys(queue) == [key_of(5), key_of(4)]
+    assert [item.key for item in queue.items] == [key_of(5), key_of(4)]
 
 
 def test_ten_thousand_are_put_in_order_within_a_blink() -> None:

@@ -432,6 +432,13 @@ class Play(Watched):
         self.clock.advance(0.5)
         self.press_alone(key, text)
 
+    def to_row(self, name: str) -> None:
+        """Go down the list until the selected row has *name*."""
+        while name not in self.row:
+            before = self.row
+            self.go("j", "")
+            assert self.row != before
+
     def type(self, text: str) -> None:
         """Type *text* at a person's pace, some time after what asked for it was opened."""
         self.clock.advance(0.1)
