@@ -1,6 +1,7 @@
 """`y`, `p`, `O` and `u` on the real screen."""
 
-import stat
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from aileron_core.console_port.devices import DevicesUpdated
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from tests.screen.driving import NOW, mail, resting, short, start
+from tests.screen.driving import NOW, Console, mail, resting, short, start
 from tests.support.screens.calls import HOSTILE
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
@@ -45,25 +46,20 @@ def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
 
 
 def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:
-    """There is no field in a list to be copied."""
+    """There is no field in a list to be copied. A copy that terminals may drop is said to be too long."""
     play = Play(start(short()))
     play.go("2", "Newest first.")
     assert "y copy" not in play.keys
     play.go("enter", "HISTORY")
     play.go("y", "Copied")
     assert copied(play)
-
-
-def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
-    """A silent failure would be believed."""
     long = replace(INVOICE, fields=(FieldView(label="Log", value="x" * 90_000, multiline=True),))
-
     play = rested(start(mail(preview=long)))
     play.go("y", "90 kB may be more than the terminal accepts.")
 
 
 def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
-    """What is drawn differs, so what was read counts for the other form alone."""
+    """What is drawn differs, so what was read counts for the other form alone. Without a mark it does nothing."""
     play = Play(start(mail(preview=INVOICE)), size=(200, 60))
     play.read_all()
     assert "u code points" in play.keys
@@ -76,68 +72,72 @@ def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
     play.go("u", "‹412 blank lines›")
     play.rest()
     assert play.status_line.startswith(" ▲ Hidden text in Body: ")
+    plain = rested(start(short()))
+    assert "code points" not in plain.keys
+    plain.press_alone("u")
+    assert not plain.model.unfolded
 
 
-def test_u_is_offered_only_where_something_is_marked(play: Play) -> None:
-    """No dead keys."""
-    assert "code points" not in play.keys
-    play.press_alone("u")
-    assert not play.model.unfolded
+Beside = Callable[[str], AbstractAsyncContextManager[Console]]
+
+
+@pytest.fixture
+def beside_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
+    """Return what runs a console in *tmp_path*, beside a browser that its script starts."""
+
+    def console(script: str) -> AbstractAsyncContextManager[Console]:
+        opener = tmp_path / "xdg-open"
+        opener.write_text(f"#!/bin/sh\n{script}")
+        opener.chmod(0o700)
+        (tmp_path / "run").mkdir()
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        state = replace(start(short()), home=str(tmp_path))
+        return resting(state, environment={"DISPLAY": ":0"}, answers=True)
+
+    return console
 
 
 @pytest.mark.parametrize("over", ["redeemed", "late", "quit"])
 async def test_the_browser_is_led_to_the_link_by_a_private_file_that_is_deleted(
-    tmp_path: Path, over: str
+    tmp_path: Path, beside_a_browser: Beside, over: str
 ) -> None:
     """The secret stands in no argument; the file goes once the link is redeemed or over, and at the end."""
-    opener, got = tmp_path / "xdg-open", tmp_path / "got"
-    opener.write_text(
-        f'#!/bin/sh\n(umask 077; echo "$#:$1"; stat -c %a "$1"; cat "$1") > {got}.new\n'
-        f"mv {got}.new {got}\n"
+    file, got = tmp_path / "run/link.html", tmp_path / "got"
+    script = (
+        f'(umask 077; echo "$#:$1"; stat -c %a "$1"; cat "$1") > {got}.new\nmv {got}.new {got}\n'
     )
-    opener.chmod(opener.stat().st_mode | stat.S_IXUSR)
-    (tmp_path / "run").mkdir()
-    file, page = tmp_path / "run/link.html", LINK.replace("#", f"/{mail().approval_id}#")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(tmp_path), prepend=":")
-        state = replace(start(short()), home=str(tmp_path))
-        async with resting(state, environment={"DISPLAY": ":0"}, answers=True) as shown:
-            await shown.go("O", "It was opened in your browser.")
-            arguments, mode, content = got.read_text().splitlines()
-            assert (arguments, mode) == (f"1:{file}", "600")
-            assert f'<script>location.replace("{page}")</script>' in content
-            assert file.exists()
-            if over == "redeemed":
-                shown.port.tell(DevicesUpdated(devices=devices(NOW)))
-                await shown.shows("Let this browser see and decide")
-            if over == "late":
-                await shown.passes(61)
-            assert file.exists() == (over == "quit")
-        assert not file.exists()
-
-
-async def test_a_links_file_that_cannot_be_deleted_is_said_and_tried_again(tmp_path: Path) -> None:
-    """It never ends the console."""
-    opener = tmp_path / "xdg-open"
-    opener.write_text("#!/bin/sh\n")
-    opener.chmod(0o700)
-    file = tmp_path / "run/link.html"
-    file.parent.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(tmp_path), prepend=":")
-        state = replace(start(short()), home=str(tmp_path))
-        async with resting(state, environment={"DISPLAY": ":0"}, answers=True) as shown:
-            await shown.go("O", "It was opened in your browser.")
-            file.unlink()
-            file.mkdir()
-            await shown.press("escape")
+    async with beside_a_browser(script) as shown:
+        await shown.go("O", "It was opened in your browser.")
+        arguments, mode, content = got.read_text().splitlines()
+        assert (arguments, mode) == (f"1:{file}", "600")
+        page = LINK.replace("#", f"/{mail().approval_id}#")
+        assert f'<script>location.replace("{page}")</script>' in content
+        assert file.exists()
+        if over == "redeemed":
+            shown.port.tell(DevicesUpdated(devices=devices(NOW)))
+            await shown.shows("Let this browser see and decide")
+        if over == "late":
             await shown.passes(61)
-            await shown.shows("cannot be deleted")
-            file.rmdir()
-            file.touch()
-            await shown.passes(2)
-            assert not file.exists()
+        assert file.exists() == (over == "quit")
+    assert not file.exists()
+
+
+async def test_a_links_file_that_cannot_be_deleted_is_said_and_tried_again(
+    tmp_path: Path, beside_a_browser: Beside
+) -> None:
+    """It never ends the console."""
+    file = tmp_path / "run/link.html"
+    async with beside_a_browser("") as shown:
+        await shown.go("O", "It was opened in your browser.")
+        file.unlink()
+        file.mkdir()
+        await shown.press("escape")
+        await shown.passes(61)
+        await shown.shows("cannot be deleted")
+        file.rmdir()
+        file.touch()
+        await shown.passes(2)
+        assert not file.exists()
 
 
 async def test_without_a_graphical_browser_none_is_started_and_no_file_written(

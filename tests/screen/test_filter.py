@@ -14,24 +14,17 @@ def call_of(number: int, agent: str, **changes: object):
     return short(number, agent=agent, action=f"do-{agent}", requested_at=NOW - number, **changes)
 
 
-CALLS = (
-    call_of(1, "codex"),
-    call_of(2, "goose"),
-    call_of(3, "codex"),
-    call_of(4, "goose"),
-    call_of(5, "pi"),
+CALLS = tuple(
+    call_of(number, agent)
+    for number, agent in enumerate(("codex", "goose", "codex", "goose", "pi"), start=1)
 )
 
 
-def narrowed(text: str, *calls: object, now: float = NOW) -> Queue:
+def narrowed(text: str) -> Queue:
     queue = Queue()
-    queue.load(calls or CALLS, (not_accepted(),))
-    queue.set_filter(parse(text, ITEM_FIELDS), now)
+    queue.load(CALLS, (not_accepted(),))
+    queue.set_filter(parse(text, ITEM_FIELDS), NOW)
     return queue
-
-
-def agents(queue: Queue) -> list[str]:
-    return [item.approval.agent if item.approval else item.key for item in queue.items]
 
 
 def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> None:
@@ -44,9 +37,9 @@ def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> 
     assert len([line for line in play.lines if "● SEND" in line[:20]]) == 2
     play.go("enter", "esc shows all")
     play.press_alone("j")
-    play.until(lambda: play.selected == CALLS[3].approval_id)
+    assert play.selected == CALLS[3].approval_id
     play.press_alone("escape")
-    play.until(lambda: len([line for line in play.lines if "● SEND" in line[:20]]) == 5)
+    assert len([line for line in play.lines if "● SEND" in line[:20]]) == 5
     assert play.selected == CALLS[3].approval_id
 
 
@@ -74,7 +67,7 @@ def test_a_filter_that_nothing_matches_or_that_is_not_understood_says_so() -> No
     play.go("a", "a did nothing: no item is selected.")
     assert play.port.intents == []
     play.press_alone("escape")
-    play.until(lambda: play.selected == CALLS[0].approval_id)
+    assert play.selected == CALLS[0].approval_id
     play.go("slash", "Show rows that match:")
     play.type("goose age:soon")
     play.shows("soon is not a time. Write age:5m or age:>2h")
@@ -93,12 +86,11 @@ def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
     play.press_alone("enter")
     play.press_rested("a")
     play.asks_for(Approve)
-    play.until(lambda: play.selected == CALLS[2].approval_id)
+    assert play.selected == CALLS[2].approval_id
     assert not play.armed
 
 
 def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:
-    """Nothing moves."""
     queue = narrowed("agent:codex")
     for number, agent, matching in ((6, "goose", 2), (7, "codex", 3)):
         queue.update(call_of(number, agent), NOW)
@@ -108,16 +100,14 @@ def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -
 
 def test_words_find_what_an_item_is_about() -> None:
     """Title, gist, agent, action, host, arguments, state; ages count from the asking."""
-    assert agents(narrowed("agent:goose")) == ["goose", "goose"]
-    assert agents(narrowed("DO-PI")) == ["pi"]
-    assert agents(narrowed("action:do-goose")) == ["goose", "goose"]
-    assert narrowed("gmail.googleapis").matching == 5
-    assert narrowed("r-8842190447").matching == 5
-    assert narrowed('state:"not accepted"').matching == 1
-    assert narrowed("state:waiting").matching == 5
-    assert narrowed("age:3s").matching == 3
-    assert narrowed("age:>3s").matching == 2
-    assert narrowed("nothing like it").matching == 0
+    for text, matching in (
+        ("DO-PI", 1), ("gmail.googleapis", 5), ("r-8842190447", 5), ('state:"not accepted"', 1),
+        ("state:waiting", 5), ("age:3s", 3), ("age:>3s", 2), ("nothing like it", 0),
+    ):  # fmt: skip
+        assert narrowed(text).matching == matching, text
+    for text in ("agent:goose", "action:do-goose"):
+        items = narrowed(text).items
+        assert [each.approval and each.approval.agent for each in items] == ["goose", "goose"]
 
 
 def test_an_age_lets_a_call_through_no_more_once_it_is_older() -> None:
@@ -136,10 +126,9 @@ def test_a_call_that_changes_its_state_joins_or_leaves_what_matches() -> None:
     """No row leaves before the next key; then the cursor goes on to one that matches."""
     queue = narrowed("state:pending")
     queue.move(1)
-    gone = replace(CALLS[2], state="denied", decided_at=NOW, ended_at=NOW)
-    queue.update(gone, NOW)
-    own = replace(CALLS[1], state="denied", decided_at=NOW, ended_at=NOW)
-    queue.update(own, NOW)
+    for number in (2, 1):
+        gone = replace(CALLS[number], state="denied", decided_at=NOW, ended_at=NOW)
+        queue.update(gone, NOW)
     assert queue.selected == CALLS[1].approval_id
     assert queue.length == 5
     assert not queue.selected_matches

@@ -42,7 +42,6 @@ def situations() -> list[Situation]:
 
 
 def test_approve_is_filled_exactly_when_the_next_press_decides() -> None:
-    """Filled means: at rest, nothing in the way, nothing left to say first."""
     for now in situations():
         blind = now.approval is not None and now.approval.preview.status == "unavailable"
         may_decide = now.pressed_once or not (now.unseen or blind)
@@ -51,29 +50,19 @@ def test_approve_is_filled_exactly_when_the_next_press_decides() -> None:
         assert state.shown == (now.blocked_by == "none")
 
 
-def test_the_footer_fits_and_always_offers_help() -> None:
-    """What does not fit drops from the right; `? help` never drops."""
+def test_the_footer_fits_names_only_keys_that_do_something_and_always_offers_help() -> None:
+    """What does not fit drops from the right; `? help` never drops. What is not possible is not there."""
     for now in situations():
         for width in (60, 80, 120, 200):
             pieces = footer_line("waiting", now, width)
             assert cell_width(pieces) == width
             assert plain_text(pieces).endswith("? help ")
-
-
-def test_the_footer_names_only_keys_that_do_something() -> None:
-    """No dead keys: what is not possible is not in the footer."""
-    for now in situations():
         text = plain_text(footer_line("waiting", now, 300))
         for each in DEFAULT_REGISTRY.footer_order("waiting"):
-            if each.id in ("help", "view_waiting"):
-                continue
-            shown = (
-                re.search(
-                    rf"(^|\s){re.escape(DEFAULT_REGISTRY.key_labels(each))}\s+{each.label}", text
-                )
-                is not None
-            )
-            assert shown == availability(each, now).shown, (each.id, text)
+            if each.id not in ("help", "view_waiting"):
+                key = re.escape(DEFAULT_REGISTRY.key_labels(each))
+                shown = re.search(rf"(^|\s){key}\s+{each.label}", text) is not None
+                assert shown == availability(each, now).shown, (each.id, text)
 
 
 def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
@@ -125,7 +114,6 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
 async def test_a_key_before_a_view_has_its_widgets_does_not_end_the_console(
     shown: Console, key: str
 ) -> None:
-    """It is handled once they are there."""
     page = shown.app._screens["audit"]
     shown.app.post_message(Key("3", "3"))
     while shown.app.screen is not page:

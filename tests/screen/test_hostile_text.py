@@ -46,12 +46,10 @@ class Grid:
 
     @property
     def widths(self) -> set[int]:
-        """How many cells the rows have."""
         return {strip.cell_length for strip in self._strips}
 
     @property
     def characters(self) -> set[str]:
-        """Every character that stands anywhere."""
         return {char for strip in self._strips for segment in strip for char in segment.text}
 
     def holding(self, marker: str) -> Iterator[Cell]:
@@ -64,12 +62,9 @@ class Grid:
             widgets = [(w, r) for w, r in every if r.y <= y < r.bottom]
             for x, text in enumerate(row):
                 if marker in text:
-                    owner, region = next(
-                        ((w, r) for w, r in widgets if r.x <= x < r.right),
-                        (self._screen, Region(0, 0)),
-                    )
-                    name = owner.id or type(owner).__name__
-                    before = "".join(row[region.x : x])
+                    inside = ((w, r) for w, r in widgets if r.x <= x < r.right)
+                    owner, region = next(inside, (self._screen, Region(0, 0)))
+                    name, before = owner.id or type(owner).__name__, "".join(row[region.x : x])
                     yield Cell(text, name, x - region.x, y - region.y, before)
 
     def _widgets(self) -> list[tuple[Widget, Region]]:
@@ -138,21 +133,17 @@ RULES: dict[str, Rule] = {
     "empty": _after("Last: "),
 }
 """Where outside text may stand; in a widget that is not named here it may not stand at all."""
+_NOWHERE: Rule = lambda _, __: False  # noqa: E731
 
 
 def check_cells(shown: Console, width: int) -> int:
     """Check every cell of the screen; return how many held outside text."""
-    grid, count = Grid(shown), 0
-    wrong: list[Cell] = []
-    for cell in grid.holding(MARK):
-        rule = RULES.get(cell.widget)
-        if rule is None or not rule(cell, width):
-            wrong.append(cell)
-        count += 1
-    assert wrong == []
+    grid = Grid(shown)
+    cells = [*grid.holding(MARK)]
+    assert not [each for each in cells if not RULES.get(each.widget, _NOWHERE)(each, width)]
     assert grid.widths == {width}
     assert [char for char in grid.characters if not harmless(char) and char not in SELECTORS] == []
-    return count
+    return len(cells)
 
 
 async def walk_items(shown: Console, width: int) -> None:

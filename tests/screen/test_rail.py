@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port.events import Recorded
 from aileron_core.console_port.field_views import FieldView
-from aileron_core.console_port.session_terms import ProcessView
 from aileron_core.console_port.view_models import ApprovalView, ReachView, RecordView
 from aileron_tui.draw.context import (
     MAX_RUNS,
@@ -20,16 +19,11 @@ from aileron_tui.draw.context import (
 )
 from aileron_tui.draw.text import cell_width, plain_text
 from tests.screen.driving import NOW, mail, short, start
+from tests.support.screens.home import process
 from tests.support.screens.play import rested
 from tests.support.screens.states import record
 
-PROCESS = ProcessView(
-    pid=48112,
-    executable="/usr/bin/codex",
-    cwd="/home/ana/work/q3",
-    parents=((48000, "zsh"), (47000, "tmux: server")),
-    started_at=NOW - 1800,
-)
+PROCESS = replace(process(NOW), parents=process(NOW).parents[:2])
 
 
 @pytest.mark.parametrize(
@@ -46,7 +40,6 @@ PROCESS = ProcessView(
     ],
 )
 def test_it_says_what_the_session_may_reach(reach: ReachView, shown: str) -> None:
-    """The whole network, none, or named hosts; nothing where its launcher did not report it."""
     lines = rail_text(requester_section(mail(reach=reach)))
     found = [each for each in lines if each.startswith("reaches")]
     assert found == ([shown] if shown else [])
@@ -67,12 +60,9 @@ def rail_text(section: Section) -> list[str]:
 def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None:
     """Process, parents, program, folder; then the agent's own words, each behind the dotted bar."""
     view = mail(
-        process=PROCESS,
-        containment="none",
-        times_asked=3,
-        stopped_waiting_at=NOW - 60,
+        process=PROCESS, containment="none", times_asked=3, stopped_waiting_at=NOW - 60,
         claims=(FieldView(label="client", value="codex-mcp-client 0.61"),),
-    )
+    )  # fmt: skip
     assert rail_text(requester_section(view)) == [
         "WHO ASKS  confirmed by the kernel",
         "agent     codex",
@@ -80,7 +70,7 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
         "program   /usr/bin/codex",
         "session   q3-report",
         "folder    /home/ana/work/q3",
-        "started   13:32",
+        "started   13:31",
         "contained no: it can do what your account can",
         "asked     3 times",
         "waits     stopped waiting at 14:01",
@@ -149,8 +139,7 @@ def test_equal_calls_are_summarized_by_how_they_were_answered() -> None:
         '✗ 2 denied: "wrong list"',
         "– 1 expired",
     ]
-    itself = [decided(1, "completed")]
-    assert rail_text(equal_calls_section(itself, mail(1))) == [
+    assert rail_text(equal_calls_section([decided(1, "completed")], mail(1))) == [
         "SAME ACTION  none in the last 200 decisions"
     ]
 
@@ -193,15 +182,12 @@ def test_whatever_a_name_holds_the_rail_keeps_its_width_and_its_columns(
 def test_the_rail_is_there_where_the_document_keeps_80_columns(
     width: int, *, shown_there: bool
 ) -> None:
-    """Below that the document has the room, and the context at its end."""
-    play = rested(start(short(1, process=PROCESS)), size=(width, 40))
+    """Below that the document has the room, and the context at its end. What comes there leaves the key armed:
+    it is not what a person decides by.
+    """
+    play = rested(start(short(1, process=PROCESS), records=()), size=(width, 40))
     assert play.document.width >= 80
     assert ("WHO ASKS" in play.lines[2][-50:]) is shown_there
-
-
-def test_a_record_that_comes_is_announced_and_leaves_the_key_armed() -> None:
-    """The rail is not what a person decides by: it may change at any time."""
-    play = rested(start(short(1), records=()), size=(190, 40))
     fresh = of_run(99, "run.completed", "run-99", action="get-draft")
     play.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
     play.shows("get-draft")

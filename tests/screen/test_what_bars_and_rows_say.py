@@ -52,17 +52,20 @@ def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
     assert "…" not in drawn
 
 
+def row_texts(view: ApprovalView, *, compact: bool, width: int = 120) -> list[str]:
+    """Return the lines of the row of *view*."""
+    queue = Queue()
+    queue.load((view,), ())
+    drawn = row_lines(queue.items[0], width, NOW, hidden=False, selected=False, compact=compact)
+    return [plain_text(each) for each in drawn]
+
+
 @pytest.mark.parametrize("compact", [True, False])
 def test_an_agent_that_gave_itself_its_name_is_marked_in_its_row(compact: bool) -> None:
     """In every row: the dotted bar before it, as before all that is a claim."""
-    queue = Queue()
-    queue.load((short(1, agent="claude", self_opened=True), short(2, agent="claude")), ())
     own, given = (
-        " ".join(
-            plain_text(each)
-            for each in row_lines(item, 60, NOW, hidden=False, selected=False, compact=compact)
-        )
-        for item in queue.items
+        " ".join(row_texts(view, compact=compact, width=60))
+        for view in (short(1, agent="claude", self_opened=True), short(2, agent="claude"))
     )
     assert "┊ claude" in own
     assert "claude" in given
@@ -76,8 +79,9 @@ def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> No
     assert found[0].startswith("view_")
     assert found.index("refresh") > found.index("view_sessions")
     assert commands(DEFAULT_REGISTRY, now, "re")[0].id == "refresh"
-    assert [each.id for each in commands(DEFAULT_REGISTRY, now, "")] == [
-        each.id for each in DEFAULT_REGISTRY.commands if each in commands(DEFAULT_REGISTRY, now, "")
+    every = commands(DEFAULT_REGISTRY, now, "")
+    assert [each.id for each in every] == [
+        each.id for each in DEFAULT_REGISTRY.commands if each in every
     ]
 
 
@@ -85,11 +89,8 @@ def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> No
 def test_the_bar_of_the_agents_words_is_drawn_before_nothing_else(compact: bool) -> None:
     """Account, host and warning stood behind it where the head is narrow: they are the agent's word in no way."""
     view = short(accounts=(AccountView(name="api_key/mail/work", account="ana@example.com " * 9),))
-    warned = warnings(
-        replace(view, outcome="It went wrong. " * 20, state="failed"),
-        HiddenCharacters(),
-        file_changed=True,
-    )
+    failed = replace(view, outcome="It went wrong. " * 20, state="failed")
+    warned = warnings(failed, HiddenCharacters(), file_changed=True)
     head = [plain_text(each) for each in approval_head(view, warned, NOW, 60, compact=compact)]
     assert any(text.lstrip().startswith("↳ ") for text in head)
     assert not any("┊" in text for text in head)
@@ -118,38 +119,31 @@ def test_a_built_in_tool_has_the_name_that_agents_see() -> None:
         assert parse(typed, ("action",)).query.matches(call_fields(view), NOW)
 
 
-def first_line(view: ApprovalView, *, compact: bool) -> str:
-    """Return the first line of the row of *view*."""
-    queue = Queue()
-    queue.load((view,), ())
-    (item,) = queue.items
-    drawn = row_lines(item, 120, NOW, hidden=False, selected=False, compact=compact)
-    return plain_text(drawn[0])
-
-
 @pytest.mark.parametrize("compact", [True, False])
 def test_a_row_says_what_a_change_makes_of_it(compact: bool) -> None:
-    """A field's old and new value, how many lines of a text come and go; the same of a file's difference."""
+    """A field's old and new value, how many lines of a text come and go; the same of a file's difference. It
+    names the action where nothing else says what it does, as of an MCP server's tool.
+    """
     lines = FieldView(label="Text", value="one\ntwo\nthree\n", multiline=True)
     field = FieldView(label="To", value="everyone@a.example")
     shown = mail(preview=PreviewView(status="ready", gist="Q3", fields=(lines, field)))
-    changed = replace(
-        shown,
-        new_values=(
-            replace(field, value="board@\x1b[2J.example"),
-            replace(lines, value="one\nTWO\nthree\nfour\n"),
-        ),
+    new = (
+        replace(field, value="board@\x1b[2J.example"),
+        replace(lines, value="one\nTWO\nthree\nfour\n"),
     )
-    said = first_line(changed, compact=compact)
-    assert "To everyone@a.ex… → board@‹ESC›[2…  Q3  Text +2 −1" in said
-    assert "totals.py  +1 −1" in first_line(edit(NOW), compact=compact)
-
-
-@pytest.mark.parametrize("compact", [True, False])
-def test_a_row_names_the_action_where_nothing_else_says_what_it_does(compact: bool) -> None:
-    """As of an MCP server's tool: nobody has said of it whether it sends, changes or deletes."""
     plain = mail(effect="ASK", preview=PreviewView(status="unavailable"))
-    assert f"ASK    {plain.title}  ┊ " in first_line(plain, compact=compact)
-    assert plain.title not in first_line(replace(plain, effect="SEND"), compact=compact)
-    bare = first_line(replace(plain, arguments=()), compact=compact)
+    changed, edited, asked, sent, bare = (
+        row_texts(each, compact=compact)[0]
+        for each in (
+            replace(shown, new_values=new),
+            edit(NOW),
+            plain,
+            replace(plain, effect="SEND"),
+            replace(plain, arguments=()),
+        )
+    )
+    assert "To everyone@a.ex… → board@‹ESC›[2…  Q3  Text +2 −1" in changed
+    assert "totals.py  +1 −1" in edited
+    assert f"ASK    {plain.title}  ┊ " in asked
+    assert plain.title not in sent
     assert bare.count(plain.title) == 1
