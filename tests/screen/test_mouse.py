@@ -5,7 +5,7 @@ from textual.events import MouseScrollDown
 
 from aileron_core.console_port.intents import RefreshPreview
 from tests.screen.driving import Console, console, key_of, mail, resting, short, start
-from tests.support.screens.play import Play, rested
+from tests.support.screens.play import Play
 
 
 async def click(shown: Console, x: int, y: int) -> None:
@@ -20,7 +20,9 @@ def cell_of(shown: Console, row: int, text: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
-    """On either line of a row; the item that is selected so is not armed."""
+    """On either line of a row; the item that is selected so is not armed. One on a key that decides says which
+    to press: not even where that key is filled does the mouse decide.
+    """
     async with resting(start(*(short(n) for n in range(1, 4))), size=size) as shown:
         region = shown.region("#queue")
         height = 1 if size[0] < 110 else 2
@@ -29,12 +31,6 @@ async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[
                 await click(shown, region.x + 5, region.y + (number - 1) * height + part)
                 assert shown.selected == key_of(number)
         assert not shown.armed
-        assert shown.port.intents == []
-
-
-async def test_a_click_on_a_key_that_decides_says_which_to_press() -> None:
-    """Also where that key is filled: not even then does the mouse decide."""
-    async with console(start(short(1))) as shown:
         await shown.read_all()
         assert " a  approve" in shown.keys
         await click(shown, *cell_of(shown, -1, "approve"))
@@ -58,7 +54,7 @@ def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
 
 
 async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
-    """It decides nothing, so a hand on the mouse may do it."""
+    """It decides nothing, so a hand on the mouse may do it. What only looks elsewhere may be clicked too."""
     async with resting(start(short(1), short(2)), size=(200, 60)) as shown:
         await click(shown, *cell_of(shown, -1, "refetch"))
         assert shown.port.intents == [RefreshPreview(approval_id=key_of(1))]
@@ -66,31 +62,22 @@ async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
         assert shown.model.panel == "filter"
         await click(shown, *cell_of(shown, -1, "show all"))
         assert shown.model.panel == "none"
+        for view in ("Activity", "Waiting"):
+            await click(shown, *cell_of(shown, 0, view))
+            assert shown.model.view == view.lower()
         await click(shown, *cell_of(shown, -1, "commands"))
         await shown.shows("every command by name")
+        await shown.press_alone("escape")
+        await click(shown, *cell_of(shown, -1, "help"))
+        await shown.shows("fetch the preview again")
 
 
-def test_a_click_takes_back_the_first_of_two_presses() -> None:
-    """As any other key does: the second press follows the first."""
+def test_a_click_takes_back_the_first_of_two_presses_and_on_read_on_reads_on() -> None:
+    """As any other key does: the second press follows the first. What comes in view must rest there."""
     play = Play(start(mail(1)), size=(80, 24))
     play.press_rested("a", "Press a again")
     play.pressed_by_mouse("refresh")
     assert play.model.pressed_once == ""
-
-
-async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys(shown: Console) -> None:
-    """What only looks elsewhere may be clicked."""
-    await click(shown, *cell_of(shown, 0, "Activity"))
-    await shown.until(lambda: shown.model.view == "activity")
-    await click(shown, *cell_of(shown, 0, "Waiting"))
-    await shown.until(lambda: shown.model.view == "waiting")
-    await click(shown, *cell_of(shown, -1, "help"))
-    await shown.shows("fetch the preview again")
-
-
-def test_a_click_on_read_on_reads_on() -> None:
-    """It only scrolls; what comes in view must rest there to count as seen."""
-    play = rested(start(mail(1)), (80, 24))
     play.pressed_by_mouse("read_on")
     assert play.document.top == play.document.height - 2
 

@@ -2,12 +2,12 @@
 as it stood there.
 """
 
+import re
 from dataclasses import replace
 
-from aileron_core.console_port.events import ApprovalUpdated, Recorded
+from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.intents import ReadRecord, VerifyAudit
-from tests.screen.driving import NOW, denied, short, start
-from tests.screen.test_screen_as_seen import decide, to_record
+from tests.screen.driving import NOW, denied, mail, short, start
 from tests.support.screens.play import Play
 from tests.support.screens.states import record, recorded
 
@@ -15,19 +15,25 @@ RESULT = '"labelIds": ['
 """Of what the fixtures' service returns for a call that is done."""
 
 
+def decides_nothing(play: Play) -> None:
+    """The keys that decide are not there; pressed all the same they ask nothing of the core."""
+    asked = list(play.port.intents)
+    for key in ("a", "d", "r", "t", "m", "enter"):
+        play.clock.advance(1)
+        play.press_alone(key)
+    assert play.port.intents == asked
+    assert " a " not in play.keys
+
+
 def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
     """What was shown, the arguments, the result, who, when, the words, the records; then what waits."""
     play = Play(start(short(), short(2), denied(3)), answers=True)
-    decide(play, "a", "✓ Approved")
+    play.press_rested("a", "✓ Approved")
     play.go("h", RESULT)
     for expected in (
-        "OUTCOME  done at 14:02:02",
-        "Decided     │ 14:02:02  you",
-        "▲ as shown at 14:02:02, not live",
-        "priya.nair@northwind.example",
-        "CODEX SENT",
-        "amber · canoe · violet",
-    ):
+        "OUTCOME  done at 14:02:02", "Decided     │ 14:02:02  you", "▲ as shown at 14:02:02, not live",
+        "priya.nair@northwind.example", "CODEX SENT", "amber · canoe · violet",
+    ):  # fmt: skip
         assert expected in play.text, expected
     play.clock.advance(1)
     play.go("space", "run.completed · no.")
@@ -38,20 +44,16 @@ def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
 def test_nothing_is_decided_while_the_decisions_have_the_cursor() -> None:
     """Not the call that is shown, nor the one that waits, and after the way back only at rest."""
     play = Play(start(short(), short(2)), answers=True)
-    decide(play, "a", "✓ Approved")
+    play.press_rested("a", "✓ Approved")
     play.go("h", RESULT)
-    asked = list(play.port.intents)
-    for key in ("a", "d", "r", "t", "m", "enter"):
-        play.clock.advance(1)
-        play.press_alone(key)
-    assert play.port.intents == asked
-    assert " a " not in play.keys
+    decides_nothing(play)
+    asked = len(play.port.intents)
     play.clock.advance(2)
     play.press_alone("escape")
     play.press_alone("a")
-    assert play.port.intents == asked, "it had not rested"
+    assert len(play.port.intents) == asked, "it had not rested"
     play.press_rested("a")
-    assert len(play.port.intents) == len(asked) + 1
+    assert len(play.port.intents) == asked + 1
 
 
 def test_the_cursor_moves_among_the_decisions_and_a_click_opens_one() -> None:
@@ -76,13 +78,14 @@ def test_the_cursor_moves_among_the_decisions_and_a_click_opens_one() -> None:
 def test_the_same_page_opens_from_activity_and_from_a_record() -> None:
     """One key each; `s` shows the record itself."""
     play = Play(start(short(), short(2)), answers=True)
-    decide(play, "a", "✓ Approved")
+    play.press_rested("a", "✓ Approved")
     play.go("2", "calls in the last hour")
     play.go("enter", RESULT)
     assert "▲ as shown at 14:02:02, not live" in play.text
     to_record(play, "approval.approved")
     play.go("enter", RESULT)
     assert "▲ as shown at 14:02:02, not live" in play.text
+    decides_nothing(play)
     play.go("s", "AS STORED")
     assert RESULT not in play.text
     play.go("s", RESULT)
@@ -102,15 +105,12 @@ def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None:
     done = replace(runs, state="completed", started_at=None, ended_at=NOW + 20, version=100)
     play.port._core._views[done.approval_id] = done
     play.port.tell(ApprovalUpdated(view=done))
-    record = replace(play.port.snapshot.records[-1], seq=4000, run_id=done.run_id)
-    play.port.tell(Recorded(record=record, head_words=("olive", "pixel")))
+    play.port.tell(recorded(4000, run_id=done.run_id))
     play.shows(RESULT)
     assert "OUTCOME  done at 14:02:20" in play.text
 
 
 TOTAL = 2_000
-
-
 LONG = start(short(), records=tuple(record(seq) for seq in range(1, TOTAL + 1)))
 """What the core has; a console begins with the newest 500 of it."""
 
@@ -135,10 +135,65 @@ def test_keys_show_records_as_they_are_stored_verify_all_and_copy_all() -> None:
     play.go("s", "AS STORED")
     assert play.port.reads == [ReadRecord(seq=TOTAL)]
     play.go("j", "Record 1,999")
-    play.until(lambda: play.port.reads[-1] == ReadRecord(seq=TOTAL - 1))
+    assert play.port.reads[-1] == ReadRecord(seq=TOTAL - 1)
     play.press_alone("escape")
     play.go("V", "✓ 2,000 records, no gaps, chain verified")
     assert VerifyAudit() in play.port.reads
     play.go("x", "2,000 records in /home/ana/.aileron/exports/audit-20261008T120231Z.jsonl")
     assert play.port.intents == []
     assert "export" in play.keys
+
+
+# The screen as it was seen
+
+
+def to_record(play: Play, event: str) -> None:
+    """Go to view 3 and down to the newest record of *event*."""
+    play.clock.advance(60)
+    play.go("3", "records")
+    play.to_row(event)
+
+
+def test_what_came_later_does_not_change_it() -> None:
+    """The service says something else by now, and the agent is gone: the old screen stands."""
+    play = Play(start(short(), short(2)), answers=True)
+    play.press_rested("a", "✓ Approved")
+    first, *others = short().preview.fields
+    changed = replace(first, value="mallory@evil.example")
+    preview = replace(short().preview, fields=(changed, *others))
+    late = short(state="completed", version=10, requester_gone=True, preview=preview)
+    play.port.tell(ApprovalUpdated(view=late))
+    to_record(play, "run.completed")
+    play.go("enter", "not live")
+    assert "jonas.weber@northwind.example" in play.text
+    assert "mallory" not in play.text
+
+
+def test_what_was_not_read_is_reported() -> None:
+    play = Play(start(mail(), mail(2)), (80, 24), answers=True)
+    play.press_rested("a", "Press a again")
+    unread = re.search(r"(\d+) of \d+ lines not seen", play.text)
+    assert unread is not None
+    play.press_rested("a", "✓ Approved")
+    to_record(play, "approval.approved")
+    play.go("enter", f"not live, {unread[1]} of ")
+    play.rest()
+    play.go("space", f"not live, {unread[1]} of ")
+    play.rest()
+    assert "not seen yet" not in play.text, "it was read then, or never"
+    assert play.model.reading.unseen == int(unread[1])
+
+
+def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
+    """`s` goes there and back; `esc` goes to the list, where nothing says that it is not live."""
+    play = Play(start(short(), short(2)), answers=True)
+    play.press_rested("d", "Reason (codex will read it):")
+    play.press_rested("enter", "✗ Denied")
+    to_record(play, "approval.denied")
+    play.go("enter", "not live")
+    assert "s the record" in play.keys
+    play.go("s", "AS STORED")
+    assert "not live" not in play.text
+    play.go("s", "not live")
+    play.go("escape", "records")
+    assert "not live" not in play.text

@@ -18,8 +18,7 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, UNLOCKED, accounts
 from tests.screen.driving import NOW, Console, app_on, mail, short, start
-from tests.screen.offered_files import changed
-from tests.screen.suite_files import suite_of_515
+from tests.screen.offered_files import changed, suite_of_515
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.calls import snapshot
 from tests.support.screens.grants import lunch, past, read, tried

@@ -18,8 +18,7 @@ from aileron_tui.items import Item, SuiteFiles
 from aileron_tui.state.printed_pages import row_page
 from aileron_tui.state.tables.library import LibraryTable
 from tests.screen.driving import NOW, start
-from tests.screen.offered_files import connector, offered
-from tests.screen.suite_files import SUITE, held_file
+from tests.screen.offered_files import SUITE, connector, held_file, offered
 from tests.support.screens.play import Play
 
 NAME = "github://example/tracker"

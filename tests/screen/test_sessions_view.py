@@ -21,18 +21,17 @@ CODEX, CLAUDE, RELAY = sessions(NOW)
 STATE = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
 
 
-def test_no_question_of_ours_repeats_the_name_that_a_session_gave_itself() -> None:
-    play = Play(STATE)
+def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
+    """`x` asks, `esc` leaves it; `enter` ends it once it rested; its calls stay waiting. No question of ours
+    repeats the name that a session gave itself.
+    """
+    play = Play(STATE, answers=True)
     play.go("5", "sessions open")
     play.go("end", "it connected by itself")
     play.go("x", "End the session of the agent?")
     assert "WILL HAPPEN" not in "\n".join(play.lines[-3:])
-
-
-def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
-    """`x` asks, `esc` leaves it; `enter` ends it once it rested; its calls stay waiting."""
-    play = Play(STATE, answers=True)
-    play.go("5", "sessions open")
+    play.go("escape", "Connected agents.")
+    play.go("home", "")
     play.go("x", "End the session of codex?")
     assert "Its 2 calls keep waiting." in play.text
     play.press_alone("enter")
@@ -56,7 +55,8 @@ def test_a_question_about_a_session_that_has_ended_closes() -> None:
     play.go("x", "End the session of codex?")
     play.rest()
     play.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
-    play.until(lambda: "End the session" not in play.text)
+    play.settled()
+    assert "End the session" not in play.text
     play.press_alone("enter")
     play.asks_nothing()
 
@@ -84,9 +84,11 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     assert len(play.port.intents) == 1, "the next host was not there for 400 ms"
 
 
-AROUND = replace(
-    CODEX, tool_calls=ToolCallsView(went_around=(WentAroundView("exec_command", NOW - 61),))
-)
+def around(*tools: str) -> ToolCallsView:
+    return ToolCallsView(went_around=tuple(WentAroundView(each, NOW) for each in tools))
+
+
+AROUND = replace(CODEX, tool_calls=around("exec_command"))
 
 
 async def test_going_around_the_gate_rings_once_for_each_session(
@@ -96,8 +98,7 @@ async def test_going_around_the_gate_rings_once_for_each_session(
     rung: list[int] = []
     monkeypatch.setattr(AileronApp, "bell", lambda _: rung.append(1))
     counted = replace(CLAUDE, tool_calls=ToolCallsView(by_name=(("Bash", 1),)))
-    marked = replace(CLAUDE, tool_calls=ToolCallsView(went_around=(WentAroundView("Bash", NOW),)))
-    more = ToolCallsView(went_around=(WentAroundView("Bash", NOW), WentAroundView("Edit", NOW)))
+    marked = replace(CLAUDE, tool_calls=around("Bash"))
     async with console(start(mail(), sessions=(AROUND, CLAUDE))) as shown:
         shown.port.tell(SessionsUpdated(sessions=(AROUND, counted)))
         await shown.go("5", "1 went around the gate")
@@ -106,6 +107,7 @@ async def test_going_around_the_gate_rings_once_for_each_session(
         await shown.shows("▲ claude: the model called Bash, which does not go through the gate.")
         await shown.shows("2 went around the gate")
         assert rung == [1]
-        shown.port.tell(SessionsUpdated(sessions=(AROUND, replace(CLAUDE, tool_calls=more))))
+        more = replace(CLAUDE, tool_calls=around("Bash", "Edit"))
+        shown.port.tell(SessionsUpdated(sessions=(AROUND, more)))
         await shown.go("j", "the model called Edit")
         assert rung == [1]

@@ -2,19 +2,22 @@
 shows. Colours are in `test_pictures`.
 """
 
+import logging
 from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.events import Snapshot
+from aileron_core.console_port.events import ApprovalUpdated, Snapshot
 from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
-from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
+from aileron_core.console_port.intents import Accept, Approve
+from aileron_core.console_port.view_models import ApprovalView, ToolCallsView, WentAroundView
 from aileron_core.errors import Problem
+from aileron_tui import words
 from tests.screen.driving import console
 from tests.screen.offered_files import connector, offered
 from tests.screen.test_pictures import HOME, with_a_past
 from tests.support.screens.calls import fixtures, later_steps, snapshot
-from tests.support.screens.home import library_items, sessions
+from tests.support.screens.home import library_items, not_accepted, sessions
 from tests.support.screens.play import Play
 from tests.support.screens.states import NOW, TO, Undrawable, change, denied, mail, short, start
 from tests.support.variants import ALL
@@ -84,10 +87,10 @@ def around() -> Snapshot:
     return start(sessions=(replace(codex, tool_calls=calls), *others), inspects_models=True)
 
 
-def broken() -> Snapshot:
+def broken() -> ApprovalView:
     fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
     preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", updated_at=NOW)
-    return start(short(1, preview=preview), short(2))
+    return short(1, preview=preview)
 
 
 def missing_record() -> Snapshot:
@@ -186,7 +189,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
          "CODEX WANTS  to be created exactly as shown", "Title       ┊ INC-2291 post-mortem"),
     ),
     "cannot be drawn": (
-        broken(),
+        start(broken(), short(2)),
         (),
         ("▌✗ This cannot be shown", "Fault     ┃ Aileron could not draw this because of a bug.",
          "✗ This cannot be shown, so it cannot be decided here. It keeps waiting."),
@@ -378,3 +381,64 @@ async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, 
             if play.model.panel == "deny":
                 del seen[-2], played[-2]
             assert seen == played, f"after {key!r}"
+
+
+# A fault while drawing: the item waits on, and everything else goes on
+
+
+def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it_nor_holds_up_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither approve nor deny is offered; row, status line and document say so, the log names the place."""
+    with caplog.at_level(logging.ERROR, "aileron_tui"):
+        play = Play(start(broken(), short(2)))
+        play.shows(words.status.UNDRAWABLE)
+        play.passes(2)
+        assert words.status.UNDRAWABLE in play.status_line
+        assert "because of a bug" in play.text
+        assert play.row.startswith("▌✗ This cannot be shown")
+        assert "approve" not in play.keys
+        assert "deny" not in play.keys
+        for key in ("a", "a", "d", "enter", "r", "t"):
+            play.clock.advance(1)
+            play.press_alone(key)
+        assert play.port.intents == []
+    (message,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
+    assert message.startswith("an item could not be drawn: RuntimeError at ")
+    assert "what nobody may log" not in message
+    play.press("j")
+    play.rest()
+    assert "✓ All seen." in play.status_line
+    play.press_alone("a")
+    assert play.asks_for(Approve).approval_id == short(2).approval_id
+    play.press("k")
+    assert words.status.UNDRAWABLE in play.status_line
+
+
+def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that_away() -> None:
+    """The fault belongs to one content, not to the approval for ever."""
+    play = Play(start(broken()))
+    play.shows(words.status.UNDRAWABLE)
+    play.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
+    play.settled()
+    assert words.status.UNDRAWABLE not in play.text
+    play.rest()
+    play.port.tell(ApprovalUpdated(view=replace(broken(), version=3)))
+    play.shows(words.status.UNDRAWABLE)
+    play.clock.advance(2)
+    play.press_alone("a")
+    assert play.port.intents == []
+    play.port.tell(ApprovalUpdated(view=replace(short(), version=4)))
+    play.settled()
+    assert words.status.UNDRAWABLE not in play.text
+    play.press_rested("a")
+    play.asks()
+
+
+def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
+    held = replace(not_accepted(), file=Undrawable("a.md"), hosts=(Undrawable("h"),))
+    play = Play(start(held=(held,)))
+    play.shows(words.status.UNDRAWABLE)
+    play.clock.advance(2)
+    play.press_alone("t")
+    assert not play.asked(Accept)

@@ -18,7 +18,7 @@ from aileron_tui.draw.file_page import suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
-from tests.screen.suite_files import SUITE, held_file, suite, suite_of_515
+from tests.screen.offered_files import SUITE, held_file, suite, suite_of_515
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, short, start
 
@@ -60,7 +60,9 @@ def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
     play.press_alone("t", "lines not seen. Press t again")
     assert play.port.intents == []
     play.press_rested("t")
-    play.asks(AcceptSuite(suite_id=SUITE.suite_id, files=digests_of(held)))
+    intent = play.asks_for(AcceptSuite)
+    assert intent.suite_id == SUITE.suite_id
+    assert {*intent.files} == {*digests_of(held)}
     play.port.tell(library_with())
     play.shows("Accepted: 515 actions.")
 
@@ -108,7 +110,7 @@ def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
     play.shows("Accept these 3 actions?")
     assert not play.armed
     play.press_rested("t")
-    play.asks(AcceptSuite(suite_id=SUITE.suite_id, files=digests_of(held[1:])))
+    assert {*play.asks_for(AcceptSuite).files} == {*digests_of(held[1:])}
     play.port.tell(library_with(changed, other))
     said = f"Accepted 2 of 3. Left out: {other.file}, changed or removed while you were reviewing"
     play.port.tell(IntentRefused(call_id="", message=said))

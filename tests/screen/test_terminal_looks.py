@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -102,14 +103,11 @@ def test_the_title_tells_the_count_and_is_given_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "environment", "expected"),
     [
-        ("auto", {}, DARK),
-        ("auto", {"COLORFGBG": "15;0"}, DARK),
         ("auto", {"COLORFGBG": "0;15"}, LIGHT),
         ("auto", {"COLORFGBG": "0;default;7"}, LIGHT),
         ("auto", {"COLORFGBG": "0;default"}, DARK),
         ("auto", {"COLORFGBG": "7;8"}, DARK),
         ("light", {"COLORFGBG": "15;0"}, LIGHT),
-        ("dark", {"COLORFGBG": "0;15"}, DARK),
         ("plain", {}, PLAIN),
         ("nord", {}, "nord"),
         ("light", {"NO_COLOR": "1"}, PLAIN),
@@ -123,18 +121,16 @@ def test_the_theme_is_the_persons_choice_else_what_the_terminal_says(
     assert choose_theme(setting, environment) == expected
 
 
+ascii_of = partial(Glyphs, ascii=True)
+
+
 @pytest.mark.parametrize(
     ("setting", "environment", "stream", "expected"),
     [
         ("auto", {"LANG": "de_DE.UTF-8"}, "utf-8", Glyphs()),
         ("auto", {}, "utf-8", Glyphs()),
-        (
-            "auto",
-            {"LANG": "de_DE.UTF-8", "LC_ALL": "POSIX"},
-            "utf-8",
-            Glyphs(ascii=True, charset="ascii"),
-        ),
-        ("auto", {"LANG": "de_DE"}, "iso8859-1", Glyphs(ascii=True, charset="iso8859-1")),
+        ("auto", {"LANG": "de_DE.UTF-8", "LC_ALL": "POSIX"}, "utf-8", ascii_of(charset="ascii")),
+        ("auto", {"LANG": "de_DE"}, "iso8859-1", ascii_of(charset="iso8859-1")),
         ("ascii", {"LANG": "C.utf8"}, "utf-8", Glyphs(ascii=True)),
         ("unicode", {"LC_ALL": "C"}, "ascii", Glyphs()),
     ],

@@ -33,14 +33,14 @@ def test_one_key_looks_again_and_another_acknowledges_what_stands_there(view: Ap
     play.asks(RefetchPreview(call_id=view.call_id))
     play.shows("HOW IT IS NOW")
     play.press_rested("m")
-    play.until(lambda: isinstance(play.port.intents[-1], Acknowledge))
+    assert isinstance(play.port.intents[-1], Acknowledge)
     play.shows("✓ Acknowledged: Send a mail draft.")
     assert play.selected == short(1).approval_id
     assert "unknown" not in play.lines[0]
     play.passes(3)
     assert view.call_id in play.waiting
     play.press_alone("1")
-    play.until(lambda: play.waiting == [short(1).approval_id])
+    assert play.waiting == [short(1).approval_id]
 
 
 def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> None:
@@ -49,8 +49,7 @@ def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> None:
     play.press("m")
     play.port.tell(ApprovalUpdated(view=LOOKED_AT))
     play.shows("HOW IT IS NOW")
-    play.clock.advance(0.03)
-    play.settled()
+    play.passes(0.03)
     assert not play.port.intents
     play.press_rested("m")
     play.asks(Acknowledge(call_id=lost().call_id, looked_at=NOW + 30))
@@ -66,7 +65,8 @@ def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
     play.press_alone("l")
     play.asks(RefetchPreview(call_id=view.call_id))
     play.port.tell(ApprovalUpdated(view=replace(view, can_fetch_again=False, version=9)))
-    play.until(lambda: "look again" not in play.keys)
+    play.settled()
+    assert "look again" not in play.keys
     play.press_alone("l")
     assert len(play.port.intents) == 1
 
@@ -93,7 +93,7 @@ def test_a_difference_is_seen_once_its_call_is_opened() -> None:
     assert play.port.intents == [SEEN]
     assert "eve@evil.example" in play.text
     play.press("1")
-    play.until(lambda: "Last: ✓ Readdress a draft" in play.text)
+    assert "Last: ✓ Readdress a draft" in play.text
 
 
 async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -> None:

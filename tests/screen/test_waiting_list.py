@@ -1,5 +1,5 @@
 """The list: nothing but a person's key moves the cursor or its order; of very many calls the rest is read
-behind the first frame.
+behind the first frame. A filter leaves rows out, and puts the cursor on the first that matches.
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aileron_core.console_port.events import ApprovalsRead, ApprovalUpdated, VaultStatus
-from aileron_core.console_port.intents import ReadApprovals, RefreshPreview
+from aileron_core.console_port.intents import Approve, ReadApprovals, RefreshPreview
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
@@ -20,6 +20,7 @@ from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
 from tests.screen.driving import NOW, key_of, mail, resting, short, start
 from tests.support.screens.calls import drifted
+from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
 from tests.support.screens.port import SNAPSHOT_CALLS
 
@@ -228,3 +229,224 @@ def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
         ends = [item.ends_at for item in queue.items[:9_000]]
         assert (ends == sorted(ends)) is queue.by_deadline
         assert took < 1.0, took
+
+
+# Ten thousand that wait, and hundreds that come at once
+
+
+STORM = 200
+
+
+def state(play: Play) -> tuple[object, ...]:
+    """Everything that an arrival must leave alone."""
+    item = [line[45:] for line in play.lines[1:-2]]
+    return play.selected, play.armed, play.queue.top, play.document.top, item
+
+
+def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_armed() -> None:
+    """Cursor, both scrolls, the item and the armed key are as before, at every moment."""
+    play = Play(start(*(short(n) for n in range(1, 5))))
+    play.press_alone("j")
+    play.rest()
+    before = state(play)
+    assert play.armed
+    for number in range(10, 10 + STORM):
+        play.port.tell(ApprovalUpdated(view=short(number)))
+        play.settled()
+        assert state(play) == before
+    play.shows(f" {STORM + 4} ")
+    play.press_alone("a")
+    assert play.asks_for(Approve).approval_id == key_of(2)
+
+
+async def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
+    """The cursor is out of sight; what the person looks at stays."""
+    async with resting(start(*(short(n) for n in range(1, 61)))) as shown:
+        shown.app.screen.query_one("#queue").scroll_to(y=20, animate=False, immediate=True)
+        await shown.settled()
+        shown.app.draw_all()
+        await shown.settled()
+        region = shown.region("#queue")
+        side = [line[:44] for line in shown.lines[region.y : region.bottom]]
+        for number in range(100, 130):
+            shown.port.tell(ApprovalUpdated(view=short(number)))
+        await shown.shows(" 90 ")
+        assert shown.queue.top == 20
+        assert [line[:44] for line in shown.lines[region.y : region.bottom]] == side
+        assert shown.selected == key_of(1)
+
+
+def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> None:
+    """The list scrolls by as much as went, so that the eye need not."""
+    play = rested(start(*(short(n) for n in range(1, 61))))
+    for _ in range(30):
+        play.press("j")
+    play.rest()
+    place = next(y for y, line in enumerate(play.lines) if line.startswith("▌"))
+    for number in range(1, 6):
+        play.port.tell(ApprovalUpdated(view=short(number, state="withdrawn", ended_at=NOW)))
+    play.shows(" 55 ")
+    play.clock.advance(6)
+    play.tick()
+    assert play.model.queue.length == 60
+    play.press_alone("1")
+    assert play.model.queue.length == 55
+    assert next(y for y, line in enumerate(play.lines) if line.startswith("▌")) == place
+    assert play.selected == key_of(31)
+
+
+def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
+    """Once for each line that stands there, whatever waits out of sight."""
+    asked: list[int] = []
+    play = Play(start(*(short(n) for n in range(1, 10001))))
+    play.shows(" 10000 ")
+    assert not play.model.queue.unread_count
+    play.rest()
+    drawn = play.queue.draw_row
+
+    def counted(row: int, width: int, selected: bool) -> object:
+        asked.append(row)
+        return drawn(row, width, selected)
+
+    play.queue.draw_row = counted  # type: ignore[assignment]
+    play.press_alone("end")
+    assert play.selected == key_of(10_000)
+    asked.clear()
+    play.tick()
+    assert play.lines
+    assert set(asked) <= set(range(9_980, 10_000))
+    assert 0 < len(asked) <= 2 * play.queue.height
+
+
+# The filter
+
+
+def call_of(number: int, agent: str, **changes: object):
+    return short(number, agent=agent, action=f"do-{agent}", requested_at=NOW - number, **changes)
+
+
+CALLS = tuple(
+    call_of(number, agent)
+    for number, agent in enumerate(("codex", "goose", "codex", "goose", "pi"), start=1)
+)
+
+
+def narrowed(text: str) -> Queue:
+    queue = Queue()
+    queue.load(CALLS, (not_accepted(),))
+    queue.set_filter(parse(text, ITEM_FIELDS), NOW)
+    return queue
+
+
+def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> None:
+    """Two goose calls; the others are counted, not shown, and none of them is under the cursor."""
+    play = rested(start(*CALLS))
+    play.go("slash", "Show rows that match:")
+    play.type("agent:goose")
+    play.shows("2 of 5 match")
+    assert play.selected == CALLS[1].approval_id
+    assert len([line for line in play.lines if "● SEND" in line[:20]]) == 2
+    play.go("enter", "esc shows all")
+    play.press_alone("j")
+    assert play.selected == CALLS[3].approval_id
+    play.press_alone("escape")
+    assert len([line for line in play.lines if "● SEND" in line[:20]]) == 5
+    assert play.selected == CALLS[3].approval_id
+
+
+def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
+    """Rows moved under the hand: `enter` and `a` in one breath decide nothing, nor do letters of a filter."""
+    play = rested(start(*CALLS))
+    play.go("slash", "Show rows that match:")
+    play.type("agent:codex")
+    play.asks_nothing()
+    play.press_alone("enter")
+    assert play.selected == CALLS[0].approval_id
+    assert not play.armed
+    play.press_alone("a", "Press a again.")
+    assert play.port.intents == []
+
+
+def test_a_filter_that_nothing_matches_or_that_is_not_understood_says_so() -> None:
+    """Nothing is under the cursor: an `a` has nothing to decide, and says so. No text is lost, and the other words filter."""
+    play = Play(start(*CALLS))
+    play.go("slash", "Show rows that match:")
+    play.type("agent:codex effect:pay")
+    play.press_alone("enter", "No item matches agent:codex effect:pay. esc shows all 5.")
+    assert play.selected is None
+    assert "WILL HAPPEN" not in play.text
+    play.go("a", "a did nothing: no item is selected.")
+    assert play.port.intents == []
+    play.press_alone("escape")
+    assert play.selected == CALLS[0].approval_id
+    play.go("slash", "Show rows that match:")
+    play.type("goose age:soon")
+    play.shows("soon is not a time. Write age:5m or age:>2h")
+    assert "goose age:soon" in play.text
+    play.go("enter", "2 of 5 match goose age:soon")
+    assert "soon is not a time. Write age:5m or age:>2h" in play.status_line
+    play.go("slash", "goose age:soon")
+    play.go("escape", "oldest first")
+
+
+def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
+    """Who filtered for one agent goes on with that agent."""
+    play = Play(start(*CALLS), answers=True)
+    play.go("slash", "Show rows that match:")
+    play.type("agent:codex")
+    play.press_alone("enter")
+    play.press_rested("a")
+    play.asks_for(Approve)
+    assert play.selected == CALLS[2].approval_id
+    assert not play.armed
+
+
+def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:
+    queue = narrowed("agent:codex")
+    for number, agent, matching in ((6, "goose", 2), (7, "codex", 3)):
+        queue.update(call_of(number, agent), NOW)
+        assert (queue.matching, queue.total, queue.waiting) == (matching, number + 1, number)
+    assert queue.selected == CALLS[0].approval_id
+
+
+def test_words_find_what_an_item_is_about() -> None:
+    """Title, gist, agent, action, host, arguments, state; ages count from the asking."""
+    for text, matching in (
+        ("DO-PI", 1), ("gmail.googleapis", 5), ("r-8842190447", 5), ('state:"not accepted"', 1),
+        ("state:waiting", 5), ("age:3s", 3), ("age:>3s", 2), ("nothing like it", 0),
+    ):  # fmt: skip
+        assert narrowed(text).matching == matching, text
+    for text in ("agent:goose", "action:do-goose"):
+        items = narrowed(text).items
+        assert [each.approval and each.approval.agent for each in items] == ["goose", "goose"]
+
+
+def test_an_age_lets_a_call_through_no_more_once_it_is_older() -> None:
+    """It leaves at the next key, and the cursor with it."""
+    queue = narrowed("age:3s")
+    assert queue.matching == 3
+    queue.sweep(NOW + 2)
+    assert queue.matching == 1
+    assert queue.selected == CALLS[0].approval_id
+    queue.sweep(NOW + 60)
+    assert queue.matching == queue.length == 0
+    assert queue.selected is None
+
+
+def test_a_call_that_changes_its_state_joins_or_leaves_what_matches() -> None:
+    """No row leaves before the next key; then the cursor goes on to one that matches."""
+    queue = narrowed("state:pending")
+    queue.move(1)
+    for number in (2, 1):
+        gone = replace(CALLS[number], state="denied", decided_at=NOW, ended_at=NOW)
+        queue.update(gone, NOW)
+    assert queue.selected == CALLS[1].approval_id
+    assert queue.length == 5
+    assert not queue.selected_matches
+    assert queue.sweep(NOW + 1)
+    assert queue.selected == CALLS[3].approval_id
+    assert queue.length == queue.matching == 3
+    queue.set_filter(parse("", ITEM_FIELDS), NOW)
+    assert queue.selected == CALLS[3].approval_id
+    queue.sweep(NOW + 61)
+    assert queue.length == queue.total == 4
