@@ -68,7 +68,6 @@ def give_text(play: Play, text: str) -> None:
 
 
 def test_an_account_is_bound_with_its_secret_unseen() -> None:
-    """For the connector of the row, in exactly the bytes that were shown; nothing of the key is drawn."""
     play = listed(CHANGED)
     for leave in (True, False):
         play.press_alone("B", "Your name for this account")
@@ -92,7 +91,6 @@ def test_an_account_is_bound_with_its_secret_unseen() -> None:
 
 
 def test_a_rebind_says_what_is_new_and_asks() -> None:
-    """Each host, and the hash; the yes is about exactly that, and what changes is asked anew."""
     play = listed(CHANGED, size=(80, 24))
     play.press_alone("R", "Let github://aileron/mail@1.1.0 use api_key/mail/home?")
     play.port.tell(accounts(replace(CHANGED, hosts=())))
@@ -121,7 +119,6 @@ HOLDS = (
 
 
 def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
-    """Also again after a refusal. Its page says before that the server holds them, and where it can send them."""
     play = with_server()
     play.press_alone("enter", "Needs       ┃ GITHUB_TOKEN, WEBHOOK_SECRET")
     for each in ("Held by     ┃ the server itself", "Reaches     ┃ api.github.com:443"):
@@ -160,7 +157,6 @@ def test_an_account_is_deleted_after_a_yes_and_a_remembered_choice_forgotten_by_
 
 
 def test_a_login_is_shown_before_it_is_stored() -> None:
-    """Its address whole, then whose account it is; nothing is stored before a yes."""
     play = logging_in()
     (begun,) = play.asked(BeginLogin)
     assert begun == BeginLogin(connector_hash=DRIVE.hash, replaces=ENDED.name, device=True)
@@ -210,7 +206,6 @@ def test_an_attached_console_that_is_yours_has_the_keys_of_accounts_and_no_passp
 
 
 def test_a_person_names_the_account_where_the_service_does_not() -> None:
-    """In a field; then it is shown like any other, and stored after a yes."""
     play = logging_in((80, 24))
     known = replace(LOGIN, state="authorized", missing=("files.write",))
     play.port.tell(LoginUpdated(login=known))
@@ -230,7 +225,6 @@ def test_a_person_names_the_account_where_the_service_does_not() -> None:
 
 
 def test_a_call_without_an_account_leads_to_its_connector() -> None:
-    """By one key; the row is the one to bind."""
     view = held(need("unbound"))
     play = at_accounts(start(view, vault=UNLOCKED, accounts=accounts(ENDED)))
     play.press_alone("B", "api_key/mail/default for github://aileron/mail@1.1.0.")

@@ -33,7 +33,6 @@ def test_a_press_before_the_item_stood_long_enough_does_nothing() -> None:
 
 
 def test_a_key_before_the_press_makes_it_do_nothing() -> None:
-    """`j a` in one breath decides nothing."""
     arming = rested_arming()
     arming.on_key(1.0)
     assert not arming.press("item", 1.399)

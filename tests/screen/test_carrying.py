@@ -31,7 +31,6 @@ def copied(play: Play) -> list[str]:
 
 
 def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
-    """The status line says which, how much, and that marks are in it; the raw text never leaves."""
     play = rested(start(mail(preview=INVOICE)))
     play.go("y", "Copied To, as shown here: 17 characters. y again copies the next.")
     assert copied(play) == ["sam@helio.example"]
@@ -59,7 +58,6 @@ def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None
 
 
 def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
-    """What is drawn differs, so what was read counts for the other form alone. Without a mark it does nothing."""
     play = Play(start(mail(preview=INVOICE)), size=(200, 60))
     play.read_all()
     assert "u code points" in play.keys

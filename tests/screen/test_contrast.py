@@ -66,13 +66,11 @@ def test_every_word_is_readable_on_every_ground_it_stands_on(
 
 @pytest.mark.parametrize("name", [DARK, LIGHT])
 def test_what_is_only_a_sign_is_visible(name: str) -> None:
-    """The gutter of the record and the rest of a bar: 3 to 1 on the ground they stand on."""
     colours = theme_named(name).colours
     assert contrast(colours["faint"], colours["ground"]) >= VISIBLE
 
 
 def test_the_plain_look_has_no_colour_at_all() -> None:
-    """Everything is the terminal's own; attributes say what a colour says elsewhere."""
     plain = theme_named(PLAIN)
     assert set(plain.colours.values()) == {"ansi_default"}
     for role in ("danger", "mark", "key", "badge", "add-word", "del-word", "view", "sel", "lost"):

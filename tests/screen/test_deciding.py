@@ -26,7 +26,6 @@ from tests.support.screens.play import Play, rested
 
 
 def test_approve_names_the_digest_that_stood_on_screen() -> None:
-    """`space` reads on; once all was on screen, an item at rest is approved by one press."""
     play = Play(start(mail()), size=(80, 24))
     play.read_all()
     assert "✓ All seen." in play.status_line
@@ -65,7 +64,6 @@ def test_a_pane_without_focus_decides_nothing() -> None:
 
 
 def test_unread_lines_want_a_second_press_and_are_counted() -> None:
-    """The first `a` says how many lines are unread; the second approves and reports them."""
     play = Play(start(mail()), size=(80, 24))
     play.press_rested("a", "lines not seen. Press a again to send a mail draft anyway.")
     assert play.port.intents == []
@@ -79,7 +77,6 @@ def test_unread_lines_want_a_second_press_and_are_counted() -> None:
 
 
 def test_deny_tells_the_agent_the_reason_that_was_typed(play: Play) -> None:
-    """`d`, a reason, `enter` after a rest of its own: an unbracketed paste ends in one too."""
     play.press_alone("d", 'Deny "Send a mail draft". Reason (codex will read it):')
     play.clock.advance(0.1)
     play.press(*"wrong", "space", *"list", "enter")
@@ -179,7 +176,6 @@ async def test_quit_asks_once_while_something_waits() -> None:
 
 
 def test_a_resize_makes_the_key_rest(play: Play) -> None:
-    """What moved under the eye is not decided by a key on its way."""
     for size in ((100, 30), (120, 36), (130, 36)):
         play.rest()
         play.resize(*size)
@@ -230,7 +226,6 @@ def test_the_first_yes_names_what_was_found_and_the_second_decides(
 
 
 def test_drift_disarms_shows_both_readings_and_takes_back_the_first_of_two_presses() -> None:
-    """What changed after the person looked must be looked at anew."""
     play = Play(start(with_subject("Invoice\u202e 881")))
     play.read_all()
     play.press_alone("a", "Press a again")
@@ -246,7 +241,6 @@ def test_drift_disarms_shows_both_readings_and_takes_back_the_first_of_two_press
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
 def test_the_three_words_stand_once_with_what_they_are_for(size: tuple[int, int]) -> None:
-    """In the record once it is in view, till then at the end of the status line where there is room."""
     play = Play(start(mail()), size=size)
     play.read_all()
     for _ in range(2):

@@ -25,14 +25,12 @@ def denied_ids(play: Play) -> set[str]:
 
 
 def open_panel(play: Play, text: str = "") -> None:
-    """Open the panel on what is selected, and write *text*."""
     play.press_rested("d", "(codex will read it)")
     play.type(text)
     play.rest()
 
 
 def field(play: Play) -> str:
-    """Return what stands in the line of the reason."""
     return play.lines[-2].strip()
 
 
@@ -40,10 +38,6 @@ def field(play: Play) -> str:
 
 
 def test_the_calls_of_ended_sessions_are_denied_together() -> None:
-    """Nobody waits for them any more; a call whose agent is still there stays, and nothing is ever approved.
-
-    One press, one denial for each, with the same reason.
-    """
     views = (
         gone(1),
         gone(2, session_id=OTHER_SESSION, action="drop-draft"),
@@ -67,7 +61,6 @@ def test_the_calls_of_ended_sessions_are_denied_together() -> None:
 
 
 def test_the_key_wants_a_rest_as_enter_does_and_is_there_only_with_another_such_call() -> None:
-    """A click on it, or a press right behind what was typed, denies nothing; the same press at rest does."""
     play = Play(start(gone(1), gone(2)))
     open_panel(play, "no")
     play.shows("1 other call of ended sessions waits too.")
@@ -86,7 +79,6 @@ def test_the_key_wants_a_rest_as_enter_does_and_is_there_only_with_another_such_
 
 
 def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
-    """The number never grows under the hand; what has ended is left out of it."""
     play = Play(start(gone(1), gone(2), gone(3)))
     open_panel(play)
     play.shows("2 other calls of ended sessions wait too.")

@@ -44,7 +44,6 @@ def send(play: Play) -> None:
 
 @SIZES
 def test_only_what_was_typed_is_sent_and_marks_stand_for_characters(size: tuple[int, int]) -> None:
-    """A field that was opened and left is no change: its bytes stay, whatever is hidden in them."""
     play = opened(size)
     play.shows("Hi [b]Sam[/b],‹LF×2›")
     assert size[0] > 110 or "Body      ┊ Hi [b]Sam[/b],‹LF×2›" in play.text

@@ -97,7 +97,6 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
 
 
 def test_every_command_does_something() -> None:
-    """A key that the footer may name is never dead; what decides asks the core."""
     for each in COMMANDS:
         if not set(each.contexts) <= {"palette", "help"}:
             asks = "intents" if each.decides or each.do is None else "do"
@@ -166,7 +165,6 @@ def bar(width: int, *, held: int = 1, problems: int = 0, view: View = "waiting")
 def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
     width: int, held: int, problems: int
 ) -> None:
-    """Names of agents and long words go first; what is not accepted and invalid never goes."""
     drawn = bar(width, held=held, problems=problems)
     assert len(drawn) == width
     for name in ("1 Waiting", "2 Activity", "3 Audit"):
@@ -178,7 +176,6 @@ def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
 
 
 def row_texts(view: ApprovalView, *, compact: bool, width: int = 120) -> list[str]:
-    """Return the lines of the row of *view*."""
     queue = Queue()
     queue.load((view,), ())
     drawn = row_lines(queue.items[0], width, NOW, hidden=False, selected=False, compact=compact)
@@ -187,7 +184,6 @@ def row_texts(view: ApprovalView, *, compact: bool, width: int = 120) -> list[st
 
 @pytest.mark.parametrize("compact", [True, False])
 def test_an_agent_that_gave_itself_its_name_is_marked_in_its_row(compact: bool) -> None:
-    """In every row: the dotted bar before it, as before all that is a claim."""
     own, given = (
         " ".join(row_texts(view, compact=compact, width=60))
         for view in (short(1, agent="claude", self_opened=True), short(2, agent="claude"))
@@ -223,7 +219,6 @@ def test_the_bar_of_the_agents_words_is_drawn_before_nothing_else(compact: bool)
 
 @pytest.mark.parametrize("width", range(60, 130))
 def test_deny_never_leaves_a_narrow_footer(width: int) -> None:
-    """Whatever else there is to press, and however long the label of the first key."""
     tool = replace(edit(NOW), drift=drifted(NOW), state="pending")
     for given in ({"pressed_once": "approve", "unseen": 12_345}, {}):
         now = situation(start(tool), rows=3, scrollable=True, **given)
@@ -235,7 +230,6 @@ def test_deny_never_leaves_a_narrow_footer(width: int) -> None:
 
 
 def test_a_built_in_tool_has_the_name_that_agents_see() -> None:
-    """Nobody knows it as builtin.edit; what it is called on the wire stays."""
     view = edit(NOW)
     text = "\n".join(plain_text((*each.label, *each.pieces)) for each in approval_blocks(view, NOW))
     assert "ActionEdit" in text
@@ -246,9 +240,6 @@ def test_a_built_in_tool_has_the_name_that_agents_see() -> None:
 
 @pytest.mark.parametrize("compact", [True, False])
 def test_a_row_says_what_a_change_makes_of_it(compact: bool) -> None:
-    """A field's old and new value, how many lines of a text come and go; the same of a file's difference. It
-    names the action where nothing else says what it does, as of an MCP server's tool.
-    """
     lines = FieldView(label="Text", value="one\ntwo\nthree\n", multiline=True)
     field = FieldView(label="To", value="everyone@a.example")
     shown = mail(preview=PreviewView(status="ready", gist="Q3", fields=(lines, field)))

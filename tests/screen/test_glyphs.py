@@ -62,7 +62,6 @@ def test_a_letter_from_outside_is_left_alone(pieces: Line) -> None:
 
 
 def test_a_cut_shows_two_dots_and_a_label_too() -> None:
-    """In a row the last letter makes room, in the footer a blank does."""
     row = justify(truncate(foreign_text("abcdefgh"), 5), (Piece("4:31"),), 10)
     assert plain_text(PLAIN.draw(row, 10)) == "abc.. 4:31"
     footer = line("a approve…   d deny…")
@@ -70,7 +69,6 @@ def test_a_cut_shows_two_dots_and_a_label_too() -> None:
 
 
 def test_a_letter_that_the_terminal_lacks_is_a_mark_as_wide_as_it_is() -> None:
-    """Visible, countable, and nothing moves; what the terminal has stays."""
     latin = Glyphs(ascii=True, charset="latin-1")
     drawn = latin.draw((Piece("né 漢 e\u0301", "text", foreign=True), Piece("✓")), 40)
     assert plain_text(drawn) == "né ?? ?+"

@@ -137,7 +137,6 @@ def test_a_second_press_is_asked_for_by_a_denied_answer_and_by_what_was_not_read
 
 
 def test_fields_that_were_not_in_view_want_a_second_press() -> None:
-    """They scroll within the panel; nothing of a grant is out of sight without a word."""
     more = tuple((f"other{n}", "x") for n in range(12))
     play = opened(inputs=(*INPUTS, *more))
     play.shows("▾")
@@ -231,7 +230,6 @@ def test_the_document_says_at_its_end_why_no_grant_or_rule_answered() -> None:
 
 @pytest.mark.parametrize("by", ["policy.toml:12", "grant g3"])
 def test_a_call_that_was_answered_in_a_persons_place_names_what_did(by: str) -> None:
-    """In the list of decisions, in view 2 and on its page; a row that another program wrote names nothing of its own."""
     done: dict[str, Any] = {"state": "completed", "decided_at": NOW - 5, "ended_at": NOW - 4}
     view = lunch(**done, decided_by=by, rule="allowed by it")
     answered = record(9, "approval.standing", run_id=view.run_id)

@@ -13,8 +13,6 @@ REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))
 
 
 class Leader:
-    """A demo whose lines the test says."""
-
     def __init__(self) -> None:
         self.went_on = 0
         self.show: Callable[[GuideLine], object] = lambda said: None
@@ -28,7 +26,6 @@ class Leader:
 
 
 async def test_a_demo_says_its_line_above_the_status_line_and_goes_on_with_its_key() -> None:
-    """`S` is the demo's alone; it decides nothing about the call."""
     leader = Leader()
     async with resting(start(short()), guide=leader, registry=REGISTRY) as shown:
         assert shown.lines[-3].startswith("  1 of 6  A plain mail.")
@@ -47,7 +44,6 @@ async def test_a_demo_says_its_line_above_the_status_line_and_goes_on_with_its_k
 
 
 def test_what_service_and_agent_say_stands_right_of_a_bar() -> None:
-    """Neither can begin a line, turn it around or look like the demo's own sentence."""
     play = Play(start(short()), registry=REGISTRY)
     play.guide(
         GuideLine(

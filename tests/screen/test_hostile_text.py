@@ -53,7 +53,6 @@ class Grid:
         return {char for strip in self._strips for segment in strip for char in segment.text}
 
     def holding(self, marker: str) -> Iterator[Cell]:
-        """Yield the cells that hold *marker*."""
         every = self._widgets()
         for y, strip in enumerate(self._strips):
             if not any(marker in segment.text for segment in strip):
@@ -163,7 +162,6 @@ async def walk_items(shown: Console, width: int) -> None:
 
 
 async def walk_pages(shown: Console, width: int) -> None:
-    """Look at every other page, at one of its rows whole, and at help beside it."""
     await shown.shows("fetched by Aileron")
     seen = 0
     for page in ("2", "3", "4", "5"):
@@ -185,7 +183,6 @@ def turned(turn: int) -> Callable[[], str]:
 async def test_no_attack_leaves_the_cells_of_outside_text(
     turn: int, walk: Callable[[Console, int], Awaitable[None]]
 ) -> None:
-    """On every page and in every state of an item, reserved columns hold our own words alone."""
     width = WIDTHS[turn % len(WIDTHS)]
 
     async with console(hostile_snapshot(NOW, turned(turn)), size=(width, TALL)) as shown:
@@ -194,7 +191,6 @@ async def test_no_attack_leaves_the_cells_of_outside_text(
 
 @pytest.mark.parametrize("width", variants(WIDTHS[::-1]))
 async def test_a_text_of_all_attacks_leaves_nothing_in_any_width(width: int) -> None:
-    """The same for all of them in every single field."""
     text = everything(400)
 
     async with console(hostile_snapshot(NOW, lambda: text), size=(width, TALL)) as shown:

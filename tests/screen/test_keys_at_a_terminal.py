@@ -104,7 +104,6 @@ class Person:
         return column >= 0 and KEY_FILLED in f";{style}"
 
     def rest(self) -> None:
-        """Let the hand rest until the key is filled, and a little longer."""
         self.pty.until(lambda: self.armed, "armed")
         self.wait(0.2)
 
@@ -189,7 +188,6 @@ def test_a_burst_decides_nothing_and_is_reported(person: Person, keys: bytes, ga
 
 
 def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None:
-    """Nor does a paste that carries the end of a paste in it."""
     for paste in (
         b"\x1b[200~a\x1b[201~",
         b"\x1b[200~approve\r\x1b[201~a\x1b[201~",
@@ -221,7 +219,6 @@ def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit_down: Sit) -> No
 
 
 def test_escape_leaves_the_call_waiting(person: Person) -> None:
-    """`d`, a reason, escape, and an enter afterwards: nobody was denied."""
     person.rest()
     person.press(b"d", lambda: "will read it" in person.cells, "the panel")
     person.wait(REST)
@@ -236,7 +233,6 @@ def test_escape_leaves_the_call_waiting(person: Person) -> None:
 
 
 def test_a_pane_that_loses_the_focus_decides_nothing_until_it_has_it_back(person: Person) -> None:
-    """As the terminal reports it, in between two keys."""
     person.rest()
     person.type(b"\x1b[O")
     person.wait(0.15)
@@ -313,7 +309,6 @@ def test_a_fault_of_the_screen_ends_with_a_sentence_and_restores_the_terminal(
 
 
 def test_only_known_sequences_reach_the_terminal(person: Person) -> None:
-    """Colours, places, modes, our title, the question for the cursor."""
     person.rest()
     for key in (b"j", b"k", b" ", b"2", b"1", b"?", b"\x1b", b"d", b"\x1b"):
         person.type(key)

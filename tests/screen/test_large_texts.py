@@ -47,7 +47,6 @@ def page_text(pages: DocumentCache) -> str:
 
 
 def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been() -> None:
-    """The same lines, findings and warnings as laid out on the spot."""
     done = threading.Semaphore(0)
     pages = DocumentCache(DEFAULT_REGISTRY, ready=done.release)
     item = Item(key="k", approval=large(1, 300_000))

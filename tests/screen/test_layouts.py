@@ -24,7 +24,6 @@ from tests.support.variants import variants
 
 
 def _states() -> dict[str, tuple[Snapshot, tuple[CoreEvent, ...]]]:
-    """Everything that a person has to tell apart at a glance, each as a console and what happens there."""
     none = PreviewView(status="none", host="gmail.googleapis.com")
     gone = PreviewView(status="unavailable", reason="answered 503", updated_at=NOW - 2)
     looking = replace(mail(1).preview, status="fetching", updated_at=NOW - 1)
@@ -91,8 +90,6 @@ async def test_a_redraw_without_news_lays_nothing_out_again() -> None:
 
 @pytest.mark.parametrize("waiting", [1, 9])
 def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
-    """With two banners and warnings in the head; the list has no more rows than calls."""
-
     views = [mail(n, requester_gone=True, self_opened=True) for n in range(1, waiting + 1)]
     routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
     state = start(*views, routes=routes, accepted_installed=True)
@@ -115,7 +112,6 @@ def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
 
 
 def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
-    """A line counts once it stood there for 100 ms, however fast one scrolls."""
     play = rested(start(mail()), size=(80, 24))
     model = play.model
     before = model.reading.unseen

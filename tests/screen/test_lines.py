@@ -20,7 +20,6 @@ TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), m
 
 @given(TEXT, st.integers(min_value=2, max_value=40))
 def test_wrapped_lines_fit_and_cover_the_text_without_a_gap(text: str, width: int) -> None:
-    """No character is lost, but blanks where a line breaks, and no line is too wide."""
     lines = wrap((Piece(text),), width)
     at = 0
     for each in lines:
@@ -35,7 +34,6 @@ def test_wrapped_lines_fit_and_cover_the_text_without_a_gap(text: str, width: in
 
 @given(TEXT, st.integers(min_value=1, max_value=40))
 def test_a_cut_is_visible_and_fits(text: str, width: int) -> None:
-    """What was shortened ends in `…`; of what is cut at its start that stands in front, and the end is kept."""
     pieces = (Piece(text[: len(text) // 2]), Piece(text[len(text) // 2 :])) if text else ()
     shown, end = truncate(pieces, width), truncate_start(pieces, width)
     assert max(cell_width(shown), cell_width(end)) <= width
@@ -46,7 +44,6 @@ def test_a_cut_is_visible_and_fits(text: str, width: int) -> None:
 
 @given(st.lists(TEXT, min_size=1, max_size=8), st.integers(40, 100), st.integers(40, 100))
 def test_what_was_read_stays_read_at_another_width(texts: list[str], one: int, two: int) -> None:
-    """A resize keeps what was seen, by place in the text."""
     blocks = [value("Body", foreign_text(text)) for text in texts]
     reading = ReadingProgress()
     first = lay_out(blocks, one, 11)
@@ -59,7 +56,6 @@ def test_what_was_read_stays_read_at_another_width(texts: list[str], one: int, t
 
 
 def test_a_line_of_which_a_part_was_not_seen_counts_as_unseen() -> None:
-    """Half of a line is not the line."""
     blocks = [value("Body", (Piece("word " * 40),))]
     reading = ReadingProgress()
     narrow = lay_out(blocks, 40, 11)
@@ -102,7 +98,6 @@ def beyond(layout: Layout, row: int) -> str:
     st.integers(40, 160),
 )
 def test_a_mark_stands_behind_a_line_exactly_when_it_goes_on(texts: list[str], width: int) -> None:
-    """Whatever a text holds: right of its column there is our mark, or nothing."""
     blocks = [
         heading("X", (Piece("y" * 500),)),
         *(value("Body", foreign_text(each)) for each in texts),
@@ -136,7 +131,6 @@ def marks(play: Play) -> list[str]:
 
 
 def test_w_shows_the_marks_and_takes_them_away() -> None:
-    """No line moves by it, nothing that was read counts as unread, and the key rests anew."""
     play = Play(start(body("word " * 400)), size=(80, 24))
     play.read_all()
     play.press("b")
@@ -155,7 +149,6 @@ def test_w_shows_the_marks_and_takes_them_away() -> None:
 
 
 def test_the_texts_own_signs_stand_left_of_the_column_of_the_marks() -> None:
-    """Wherever the text puts them; beside a difference as well."""
     change = FieldChangeView(label="Body", before="old words " * 20, after="new words " * 20)
     drift = DriftView(
         before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,

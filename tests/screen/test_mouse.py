@@ -13,7 +13,6 @@ async def click(shown: Console, x: int, y: int) -> None:
 
 
 def cell_of(shown: Console, row: int, text: str) -> tuple[int, int]:
-    """Where *text* stands in line *row* of the screen."""
     y = row % len(shown.lines)
     return shown.lines[y].index(text), y
 
@@ -39,7 +38,6 @@ async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[
 
 
 def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
-    """What takes the footer's place is clicked in the same way."""
     play = Play(start(short(1)), size=(80, 24))
     play.read_all()
     play.pressed_by_mouse("deny")
@@ -83,7 +81,6 @@ def test_a_click_takes_back_the_first_of_two_presses_and_on_read_on_reads_on() -
 
 
 async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
-    """Neither the row nor the view: what the person writes is about what stands there."""
     async with console(start(short(1), short(2))) as shown:
         await shown.press_rested("d", "Reason (codex will read it):")
         region = shown.region("#queue")
@@ -95,7 +92,6 @@ async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
 
 
 async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
-    """The list or the document, and what is out of sight is counted anew."""
     async with resting(start(*(mail(n) for n in range(1, 61)))) as shown:
         rows = shown.queue
         document = shown.document

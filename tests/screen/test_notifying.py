@@ -86,7 +86,6 @@ def appears(path: Path) -> list[str]:
 
 
 def test_a_command_gets_its_words_as_they_are_and_no_shell_sees_them(tmp_path: Path) -> None:
-    """Count and name are filled in; nothing is split, expanded or run."""
     out = tmp_path / "notified"
     command = (sys.executable, "-c", WRITES, str(out), "{count} wait: {action}", "$HOME; ls *")
     notified = Told()
@@ -107,7 +106,6 @@ def test_a_command_gets_its_words_as_they_are_and_no_shell_sees_them(tmp_path: P
 def test_a_command_that_fails_is_said_once_and_harms_nothing(
     command: tuple[str, ...], seconds: float, says: str
 ) -> None:
-    """Not there, not well ended, or hanging: the console goes on, and rings."""
     notified = Told()
     notifier = notified.notifier(NotifySettings(command=command), command_seconds=seconds)
     notifier.deliver(Notification(1, "send-draft"))
@@ -124,7 +122,6 @@ def test_a_command_that_fails_is_said_once_and_harms_nothing(
 
 
 def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
-    """While one runs, no other is started; the bell rings all the same."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     command = (sys.executable, "-c", "import sys; open(sys.argv[1]).read()", str(fifo))
@@ -179,7 +176,6 @@ def test_osc_9_itself_lets_no_control_through() -> None:
 
 @given(st.text(), st.integers(1, 20_000))
 def test_nothing_but_a_count_and_a_plain_name_is_ever_announced(name: str, count: int) -> None:
-    """A name that is none of an accepted action's form is left out; no control character gets through."""
     notices = NotificationPolicy()
     notices.on_arrival(name)
     notice = notices.take(count, 10.0)
@@ -242,7 +238,6 @@ def test_what_was_answered_in_the_quiet_time_is_not_announced() -> None:
 
 
 def test_the_bell_can_be_turned_off() -> None:
-    """`[console] bell = false` leaves the other ways as they are."""
     notified = Told()
     notified.notifier(NotifySettings(osc9="always"), bell=False).deliver(Notification(1, ""))
     assert (notified.rung, len(notified.written)) == (0, 1)

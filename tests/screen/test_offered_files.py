@@ -36,7 +36,6 @@ def shown_lines(file: NotAcceptedView, width: int = 100) -> list[str]:
 
 
 def test_changed_rules_begin_with_what_they_newly_allow() -> None:
-    """In the words of a rule; what they then do is said as of no other file."""
     old = '[[rule]]\ntools = ["Grep"]\ndecision = "deny"\n'
     new = '[[rule]]\ntools = ["Bash"]\ncommand = ["make", "*"]\ndecision = "allow"\n'
     before = AcceptedBeforeView(
@@ -70,7 +69,6 @@ def must_be_seen(blocks: Sequence[Block]) -> list[str]:
 
 
 def test_of_a_changed_file_what_differs_must_be_seen_and_all_of_it_is_there() -> None:
-    """What was accepted before need not be seen again; of a new file, or without a difference, all must."""
     new = widened().splitlines()
     blocks = file_blocks(changed())
     whole = [each for each in blocks if each.kind == "value"][-len(new) :]
@@ -90,7 +88,6 @@ def test_of_a_changed_file_what_differs_must_be_seen_and_all_of_it_is_there() ->
 
 
 def test_the_lines_that_differ_name_their_place_and_fold_what_stays() -> None:
-    """`u` unfolds: then every line is there, and its code points."""
     shown = shown_lines(changed())
     assert any(line.startswith(" line 7 ") and "name = " in line for line in shown)
     assert any("‹12 unchanged lines›" in line for line in shown)
@@ -215,7 +212,6 @@ def test_the_longer_time_that_an_acceptance_gives_is_shown_and_sent_with_it() ->
 
 
 def test_another_time_than_the_one_that_was_read_has_to_be_looked_at_anew() -> None:
-    """Of one file, and of files that were added together."""
     named = RunTimeView(seconds=300, usual=30, named_by="connector", accepted=False)
     files = [
         replace(offered(), run_time=each) for each in (None, named, replace(named, seconds=90))
@@ -233,13 +229,11 @@ READY = next(item for item in library_items(NOW) if item.name == "send-draft")
 
 
 def to(play: Play, name: str) -> None:
-    """Go to the row of *name* in view 4."""
     play.go("4", "invalid")
     play.to_row(name)
 
 
 def test_a_key_shows_the_facts_first_and_then_accepts_or_withdraws_exactly_that_digest() -> None:
-    """In the list `t` opens; hosts, digest, gated, effect and preview stand there; `t` again decides. So does `x`."""
     play = Play(STATE, answers=True)
     to(play, "post-invoice")
     assert "t accept…" in play.keys
@@ -286,7 +280,6 @@ def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepted() ->
 
 
 def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
-    """Although every line was read; the first press names what was found."""
     content = FileContentView(text="Posts an\u202e invoice")
     items = tuple(
         replace(item, content=content) if item.name == "post-invoice" else item
@@ -322,8 +315,6 @@ def remarks(tools: Mapping[str, tuple[str, ...]]) -> list[str]:
 
 
 def test_a_server_is_accepted_by_what_it_touches_and_a_word_for_each_tool() -> None:
-    """And with what nobody can promise of it."""
-
     def drawn(file: NotAcceptedView) -> list[str]:
         return [plain_text(each) for each in lay_out(file_blocks(file), 110, 13).lines]
 

@@ -26,7 +26,6 @@ def decides_nothing(play: Play) -> None:
 
 
 def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
-    """What was shown, the arguments, the result, who, when, the words, the records; then what waits."""
     play = Play(start(short(), short(2), denied(3)), answers=True)
     play.press_rested("a", "✓ Approved")
     play.go("h", RESULT)
@@ -57,7 +56,6 @@ def test_nothing_is_decided_while_the_decisions_have_the_cursor() -> None:
 
 
 def test_the_cursor_moves_among_the_decisions_and_a_click_opens_one() -> None:
-    """By key and by mouse; the rows have the gist, or the agent's words where it is not kept."""
     views = (short(), *(denied(number) for number in (2, 3, 4)))
     play = Play(start(*views))
     play.go("h", "not to the board")
@@ -76,7 +74,6 @@ def test_the_cursor_moves_among_the_decisions_and_a_click_opens_one() -> None:
 
 
 def test_the_same_page_opens_from_activity_and_from_a_record() -> None:
-    """One key each; `s` shows the record itself."""
     play = Play(start(short(), short(2)), answers=True)
     play.press_rested("a", "✓ Approved")
     play.go("2", "calls in the last hour")
@@ -92,7 +89,6 @@ def test_the_same_page_opens_from_activity_and_from_a_record() -> None:
 
 
 def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None:
-    """In its row, in the list of decisions and on its page; the page stays where it is."""
     runs = replace(short(2), state="executing", decided_at=NOW - 5, started_at=NOW - 4)
     play = Play(start(short(), runs), answers=True)
     play.passes(8)
@@ -129,7 +125,6 @@ def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
 
 
 def test_keys_show_records_as_they_are_stored_verify_all_and_copy_all() -> None:
-    """Each is read when it is asked for; what was found is said, and where the copy is."""
     play = Play(LONG)
     play.go("3", "not verified since the console started")
     play.go("s", "AS STORED")
@@ -155,7 +150,6 @@ def to_record(play: Play, event: str) -> None:
 
 
 def test_what_came_later_does_not_change_it() -> None:
-    """The service says something else by now, and the agent is gone: the old screen stands."""
     play = Play(start(short(), short(2)), answers=True)
     play.press_rested("a", "✓ Approved")
     first, *others = short().preview.fields
@@ -185,7 +179,6 @@ def test_what_was_not_read_is_reported() -> None:
 
 
 def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
-    """`s` goes there and back; `esc` goes to the list, where nothing says that it is not live."""
     play = Play(start(short(), short(2)), answers=True)
     play.press_rested("d", "Reason (codex will read it):")
     play.press_rested("enter", "✗ Denied")

@@ -85,7 +85,6 @@ def test_refusing_ends_the_device_and_leaving_the_question_does_not(key: str) ->
 
 
 def test_the_link_leads_to_the_call_and_is_shown_as_text_and_qr_code() -> None:
-    """From another machine the QR code names the proxy; where it has no room, the text says so."""
     remote = LINK.replace("http://127.0.0.1:8517", "https://box.example")
     play = made(Play(start(mail())), remote)
     page = f"/review/{mail().approval_id}#"
@@ -128,7 +127,6 @@ def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() ->
 
 
 def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> None:
-    """Nothing asks by itself about a device whose link is not on screen."""
     play = Play(start(mail()))
     redeemed(play, PHONE, FIREFOX)
     play.shows("▲ A browser has redeemed a link. 5, then t on its row, asks about it.")
@@ -180,7 +178,6 @@ def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> No
 
 @pytest.mark.parametrize("pressed_here_too", [False, True])
 def test_an_answer_of_another_hand_is_nowhere_said_to_be_yours(pressed_here_too: bool) -> None:
-    """Its name stands in the report, the list of decisions, the call's page, activity and audit."""
     play = rested(start(mail(), short(2), records=()))
     if pressed_here_too:
         play.read_all()
@@ -205,7 +202,6 @@ def test_an_answer_of_another_hand_is_nowhere_said_to_be_yours(pressed_here_too:
 
 @pytest.mark.parametrize("state", ["denied", "checking", "completed"])
 def test_a_press_on_a_call_that_another_hand_answered_says_whose(state: str) -> None:
-    """Also where that came to this screen before the press, while it is checked once more, and on its row."""
     play = rested(start(mail(), short(2)))
     play.read_all()
     ended = NOW + 5 if state != "checking" else None

@@ -24,7 +24,6 @@ STATE = start(short(1), short(2), library=library_items(NOW), sessions=sessions(
 
 
 async def test_the_palette_does_what_it_names() -> None:
-    """Typed words choose; `enter` does it, as its key would."""
     async with resting(STATE) as shown:
         await shown.go("colon", "every command by name")
         await shown.type("audit")
@@ -36,7 +35,6 @@ async def test_the_palette_does_what_it_names() -> None:
 
 
 def test_no_decision_is_in_the_palette() -> None:
-    """Nor one that the registry calls so in any view."""
     for view in VIEWS:
         now = situation(STATE, view, blocked_by="none", deny_blocked_by="none", armed=True, rows=2)
         found = commands(DEFAULT_REGISTRY, now, "")
@@ -66,7 +64,6 @@ async def test_after_the_palette_every_key_rests_anew() -> None:
 @pytest.mark.parametrize("width", [56, 68])
 @pytest.mark.parametrize("context", VIEWS)
 def test_help_names_every_key_of_its_view_whole(context: str, width: int) -> None:
-    """From the registry; what does not fit is wrapped, never cut."""
     rows = help_lines(DEFAULT_REGISTRY, context, width)  # pyright: ignore[reportArgumentType]
     text = re.sub(r"\s+", " ", " ".join(plain_text(row) for row in rows))
     assert all(cell_width(row) < width for row in rows)
@@ -76,7 +73,6 @@ def test_help_names_every_key_of_its_view_whole(context: str, width: int) -> Non
 
 
 def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
-    """Footer and status line say so; what was remapped does nothing any more."""
     registry = remap_keys((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
 
     play = rested(STATE, registry=registry)
@@ -92,7 +88,6 @@ def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> Non
 
 
 async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
-    """Nothing from outside is drawn; the count goes on; the key that shows it decides nothing."""
     async with resting(STATE, lock_seconds=60.0) as shown:
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls are waiting.")

@@ -67,7 +67,6 @@ def test_going_on_obeys_the_arming_and_nothing_can_be_approved_before() -> None:
 
 
 def test_a_pause_takes_back_the_first_of_two_presses_and_makes_every_key_rest_anew() -> None:
-    """The screen moved by a row; the status line promises no second press that would do nothing."""
     play = rested(start(mail()), size=(80, 24))
     play.press_alone("a", "Press a again to send a mail draft anyway.")
     play.rest()
@@ -104,7 +103,6 @@ def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
 
 
 def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
-    """The question closes; pause, stop and end are gone from the keys."""
     play = rested(STATE)
     play.go("ctrl+k", "Stop everything?")
     play.port.tell(StorageHealth(writable=False, message="The disk is full."))
@@ -218,7 +216,6 @@ def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> No
 
 
 def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> None:
-    """It stays for a moment, and says so; a call that wrote nothing offers nothing."""
     waits = short(1, action="builtin.write")
     play = Play(start(waits, short(2)), answers=True)
     ended = replace(waits, state="completed", ended_at=NOW, version=waits.version + 1)

@@ -58,7 +58,6 @@ def child(*options: str) -> pytest.MarkDecorator:
 
 
 def test_the_digest_that_was_printed_is_what_is_approved(reader: Reader) -> None:
-    """The first call of the fixtures, whole: everything of it was printed."""
     assert "All seen" in reader.first
     assert "✓ Approved: Send a mail draft" in reader.answers("a")
     (approved,) = (line for line in reader.intents.splitlines() if line.startswith("Approve("))
@@ -70,7 +69,6 @@ def test_the_digest_that_was_printed_is_what_is_approved(reader: Reader) -> None
 
 @child("0", "undrawable")
 def test_a_call_that_cannot_be_printed_is_not_decided(reader: Reader) -> None:
-    """It keeps waiting, and the next one is asked about."""
     assert UNDRAWABLE in reader.first
     for key in ("a", "a", "d no", "A"):
         assert f"{key} does nothing here now." in reader.answers(key)
@@ -90,7 +88,6 @@ def test_everything_is_stopped_by_the_same_answer_given_twice(reader: Reader, ty
 
 @pytest.mark.parametrize("other", variants(["a", "stop it", "esc", "d no", "1", "y"], 2))
 def test_any_other_answer_leaves_everything_as_it_is(reader: Reader, other: str) -> None:
-    """It does nothing else either, and the next `stop` asks anew."""
     reader.answers("stop")
     assert LEFT in reader.answers(other)
     assert ASKS_STOP in reader.answers("stop")
@@ -140,7 +137,6 @@ def test_the_line_that_ends_the_lock_does_nothing_else(reader: Reader, typed: by
 
 
 def test_the_call_is_printed_with_code_points_and_again_without(reader: Reader) -> None:
-    """As `u` does on the screen; it rests anew and can be decided in that form."""
     folded = next(page for _ in range(8) if "‹ZWSP×3›" in (page := reader.answers("n")))
     assert "‹412 blank lines›" in folded
     assert "u code points" in folded
@@ -155,7 +151,6 @@ def test_the_call_is_printed_with_code_points_and_again_without(reader: Reader) 
 
 
 def test_an_item_is_printed_again_and_other_views_are_named(reader: Reader) -> None:
-    """`1` prints the call again; the key of another view names the command that shows the same."""
     assert "WILL HAPPEN  fetched" in reader.answers("1")
     for key, command in zip(
         "23456", ("audit list", "audit list", "action list", "status", "binding list"), strict=True
@@ -168,7 +163,6 @@ def test_an_item_is_printed_again_and_other_views_are_named(reader: Reader) -> N
 
 @child("0", "devices")
 def test_a_device_is_paired_confirmed_and_ended_by_whole_answers(reader: Reader) -> None:
-    """The link is printed unbroken; the words that were printed are the ones that are confirmed."""
     link = "/review/act-20261008T140152-0000000000000001#00112233445566778899aabbccddeeff\n"
     assert link in reader.answers("O")
     question = reader.asked()
@@ -204,7 +198,6 @@ def test_grants_are_listed_and_one_is_ended_by_its_name(reader: Reader) -> None:
 
 @child("0", "vault")
 def test_the_vault_is_unlocked_unseen_and_the_account_picked(reader: Reader) -> None:
-    """The passphrase is not echoed; nothing is picked without a number that was printed."""
     assert "WAITS FOR THE VAULT" in reader.first
     assert "U unlock the vault" in reader.first
     assert "Cancelled. The vault is as it was." in reader.gives(b"")

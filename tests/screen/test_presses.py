@@ -86,7 +86,6 @@ class World:
         self._play.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
 
     def _change_files(self) -> None:
-        """Let a file come, go or change."""
         name = f"file-{self._chance.randrange(4)}"
         if name in self._files and self._chance.random() < 0.5:
             del self._files[name]
@@ -210,7 +209,6 @@ def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None
 
 
 def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_nothing() -> None:
-    """However often it is pressed before the next call has rested under the eye."""
     play = rested(start(short(1), short(2)))
     play.port.tell(ApprovalUpdated(view=short(1, state="expired", ended_at=NOW)))
     play.passes(60)
@@ -229,7 +227,6 @@ def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_n
 async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
     shown: Console,
 ) -> None:
-    """The status line is covered by the question; the help says it at its foot."""
     await shown.press_alone("ctrl+k", "Stop everything?")
     await shown.go("a", "a did nothing: answer the question first.")
     await shown.press_alone("escape")

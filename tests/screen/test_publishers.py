@@ -36,7 +36,6 @@ FILES = words.files
 
 
 def said(file: NotAcceptedView) -> tuple[list[str], str]:
-    """Return the warnings of an item's head, and the text of its document."""
     warned = [plain_text(each) for each in file_warnings(file, HiddenCharacters())]
     lines = lay_out(file_blocks(file), 160, 13).lines
     return warned, "\n".join(plain_text(each) for each in lines)
@@ -75,7 +74,6 @@ def test_an_item_says_whose_it_is(publisher: PublisherView, warning: str, text: 
 
 
 def test_both_keys_and_the_old_ones_word_stand_on_the_item_of_another_key() -> None:
-    """An edited action of a publisher is unsigned, and can be accepted."""
     warned, shown = said(KEY)
     assert warned == [FILES.WARN_KEY]
     assert {"SHA256:new", "SHA256:old"} <= {*shown.split()}
@@ -157,7 +155,6 @@ def test_a_suite_counts_the_files_that_nobody_signed() -> None:
 
 
 def test_a_suites_connector_stands_first_on_its_item() -> None:
-    """With hosts, account, scopes and manifest; the key names both, and another connector is another item."""
     came = replace(connector(), suite=SUITE, account=("oauth2", "mail.read"))
     files = (came, held_file("a", gated=True), held_file("b", gated=False))
     play = Play(start(held=files), size=(160, 160), answers=True)
@@ -178,7 +175,6 @@ def test_a_suites_connector_stands_first_on_its_item() -> None:
 
 
 def test_a_yes_names_the_key_that_was_shown() -> None:
-    """And whose it is. Of one file and of a suite; another key is another item to look at, and one key's item names none."""
     file = replace(offered(), publisher=NEW)
     together = tuple(replace(held_file(each), publisher=NEW) for each in ("a", "b"))
     digests = tuple((each.file, each.digest) for each in together)

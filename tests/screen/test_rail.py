@@ -58,7 +58,6 @@ def rail_text(section: Section) -> list[str]:
 
 
 def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None:
-    """Process, parents, program, folder; then the agent's own words, each behind the dotted bar."""
     view = mail(
         process=PROCESS, containment="none", times_asked=3, stopped_waiting_at=NOW - 60,
         claims=(FieldView(label="client", value="codex-mcp-client 0.61"),),
@@ -90,7 +89,6 @@ def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:
 
 
 def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None:
-    """Five, newest first, without the call itself, without other sessions'; what came after an end changes nothing."""
     view = mail()
     records = [
         of_run(1, "run.requested", "run-1"),
@@ -123,7 +121,6 @@ def decided(number: int, state: str, **changes: object) -> ApprovalView:
 
 
 def test_equal_calls_are_summarized_by_how_they_were_answered() -> None:
-    """How many yeses and how long they took; noes with the last reason; those that nobody answered."""
     before = [
         decided(40, "denied", reason="wrong list"),
         decided(39, "denied", reason="an older reason"),
@@ -153,7 +150,6 @@ TEXT = st.text(
 def test_whatever_a_name_holds_the_rail_keeps_its_width_and_its_columns(
     text: str, width: int, height: int
 ) -> None:
-    """No line is wider, none starts with a foreign letter, and what has no room is counted."""
     view = mail(
         agent=text,
         session_label=text,

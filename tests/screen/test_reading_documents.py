@@ -45,7 +45,6 @@ def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -
 
 
 def test_the_reader_says_which_call_it_shows() -> None:
-    """Action, agent and deadline; a name that only the agent gave stands behind its bar, and is cut."""
     named = replace(body(LONG), title="Send a draft", agent="mail-agent " * 9, self_opened=True)
     play = Play(start(named), size=(80, 24))
     play.go("v", "line 5 of")
@@ -87,7 +86,6 @@ def test_a_search_goes_to_its_matches_and_marks_them() -> None:
 
 
 async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
-    """A click gives them to the document."""
     async with resting(start(body(LONG)), size=(120, 36)) as shown:
         await shown.go("slash", "keep the filter")
         await shown.rest()
@@ -168,12 +166,10 @@ def changed_body(lines: int = 60, unavailable: str = "") -> ApprovalView:
 
 
 def top(play: Play) -> str:
-    """Return the first line of the document that is in view."""
     return plain_text(play.document.layout.lines[play.document.top])
 
 
 def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
-    """The real heading, not the forged one; what is between was not on screen and stays unseen."""
     play = rested(start(changed_body()))
     assert "x whole" in play.keys
     assert top(play).startswith(" CHANGED")
@@ -187,7 +183,6 @@ def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
 
 @pytest.mark.parametrize("view", [short(), changed_body(unavailable="timed out")])
 def test_without_a_whole_new_preview_there_is_no_key_for_it(view: ApprovalView) -> None:
-    """Nothing changed, or nothing new is known: no dead key stands in the footer."""
     shown = Drawn(start(view))
     assert " x " not in shown.keys
     assert shown.model.preview_row is None

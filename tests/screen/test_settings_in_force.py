@@ -34,7 +34,6 @@ def footer(shown: Console) -> str:
 
 
 async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted() -> None:
-    """`a` is approve, in footer, help and effect, whatever another program wrote; then it is deny."""
     async with console(unverified(), (80, 24), registry=SWAPPED) as shown:
         await shown.shows("▲ keys of config.toml: not in force until you unlock the vault")
         assert "a approve" in footer(shown)

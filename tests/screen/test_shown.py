@@ -333,7 +333,6 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_what_stands_there(name: str) -> None:
-    """After some keys, each at rest: the sentences and facts of that state."""
     state, keys, texts = SHOWN[name]
     play = Play(state)
     play.passes(2)
@@ -389,7 +388,6 @@ async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, 
 def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it_nor_holds_up_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Neither approve nor deny is offered; row, status line and document say so, the log names the place."""
     with caplog.at_level(logging.ERROR, "aileron_tui"):
         play = Play(start(broken(), short(2)))
         play.shows(words.status.UNDRAWABLE)

@@ -32,7 +32,6 @@ def library_with(*held: NotAcceptedView) -> LibraryUpdated:
 
 
 def test_hostile_names_stand_escaped_in_the_list() -> None:
-    """No sequence is obeyed, no name imitates a line of ours."""
     hostile = replace(
         held_file("x", gated=False),
         name="pay\x1b[2J\u202egnp",
@@ -53,7 +52,6 @@ def test_hostile_names_stand_escaped_in_the_list() -> None:
 
 
 def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
-    """What was not read is told first; the same key again hands over all 515."""
     held = suite_of_515()
     play = rested(start(held=held), size=(80, 24))
     assert "Accept these 515 actions?" in play.text
@@ -68,7 +66,6 @@ def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
 
 
 def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
-    """They stand alone afterwards, each its own item."""
     held = suite_of_515()
     first = {"draft-create", "file-upload", "page-create", "page-update"}
     left = [each for each in held if each.name in first]
@@ -89,7 +86,6 @@ def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
 def test_the_other_key_is_there_only_where_it_does_something_else(
     held: tuple[NotAcceptedView, ...],
 ) -> None:
-    """With nothing to leave out, or nothing left to accept, there is one key."""
     play = rested(start(held=held))
     assert "accept the rest" not in play.keys
     play.press_alone("T", "T did nothing: nothing here has to be reviewed first.")
@@ -119,7 +115,6 @@ def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
 
 
 def test_connectors_stand_first_then_what_came_together_then_single_files() -> None:
-    """And every held-back file counts, whichever item it is in."""
     connector = replace(
         held_file("c", suite=None), kind="connector", name="github://example/c@1", gated=None
     )
@@ -134,7 +129,6 @@ def test_connectors_stand_first_then_what_came_together_then_single_files() -> N
 
 
 def test_every_file_stands_in_the_list_under_what_it_does() -> None:
-    """Names, ops, and of several connectors which; hosts and connectors of all of them."""
     other = replace(
         held_file("mail-send"),
         steps=("github://example/mail.draft", "github://example/mail.mail_send"),
@@ -177,8 +171,6 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
 def test_what_a_new_version_changes_of_every_file_is_one_line(
     old: str, new: str, folds: bool
 ) -> None:
-    """Version, source, and the connector's version and hash; every other line that differs is there."""
-
     def text(version: str, hash_: str) -> str:
         return (
             f'+++\nversion = "{version}"\nsource = "github://a/b/actions/x@{version}"\n'
@@ -211,7 +203,6 @@ def test_what_a_new_version_changes_of_every_file_is_one_line(
 
 
 def test_of_each_changed_connector_the_item_says_whether_its_code_did() -> None:
-    """One that stayed the same does not speak for another."""
     module = AcceptanceChangeView(
         kind="module", direction="other", before="10 bytes", after="99 bytes"
     )

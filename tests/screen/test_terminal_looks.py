@@ -20,7 +20,6 @@ SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
 
 @contextmanager
 def console_with(folder: Path, config: str = "", **environment: str) -> Iterator[Pty]:
-    """A console on fixtures in a pty."""
     path = folder / "config.toml"
     path.write_text(config, encoding="utf-8")
     # A locale is taken at the start of a process: such a one is not forked.
@@ -34,12 +33,10 @@ def console_with(folder: Path, config: str = "", **environment: str) -> Iterator
 
 
 def press_to(shown: Pty, key: bytes, there: str, *, gone: bool = False) -> None:
-    """Press *key* at rest until *there* stands on screen, or is gone."""
     shown.press(key, lambda: (there in shown.cells.text) is not gone, there, rest=0.3)
 
 
 def codes(shown: Pty) -> set[int]:
-    """Every number of every SGR sequence."""
     found = (part for group in SGR.findall(shown.raw) for part in re.split(rb"[;:]", group))
     return {int(part or b"0") for part in found}
 
@@ -54,7 +51,6 @@ COLOURS = {*range(30, 50), *range(90, 108)}
 def test_without_colour_no_code_of_a_colour_is_written(
     tmp_path: Path, config: str, environment: dict[str, str]
 ) -> None:
-    """Neither in the list nor in help, the other view or the reason's line; attributes are there."""
     with console_with(tmp_path, config, **environment) as shown:
         press_to(shown, b"?", "fetch the preview again")
         press_to(shown, b"\x1b", "fetch the preview again", gone=True)
@@ -76,7 +72,6 @@ def test_without_colour_no_code_of_a_colour_is_written(
 def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
     tmp_path: Path, config: str, environment: dict[str, str]
 ) -> None:
-    """By the setting, and where the locale is not UTF-8; then no letter of anybody's either."""
     with console_with(tmp_path, config, **environment) as shown:
         shown.shows("? help")  # in the last line
         if not config:
@@ -91,7 +86,6 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
 
 
 def test_the_title_tells_the_count_and_is_given_back(tmp_path: Path) -> None:
-    """`(7) aileron`; at the end the terminal's own title is back. Here there are codes of colours."""
     with console_with(tmp_path) as shown:
         assert codes(shown) & COLOURS, "so the test above is known to see them"
         assert re.search(rb"\x1b\[22;2t\x1b\]2;\(\d+\) aileron\x07", shown.raw)
@@ -117,7 +111,6 @@ def test_the_title_tells_the_count_and_is_given_back(tmp_path: Path) -> None:
 def test_the_theme_is_the_persons_choice_else_what_the_terminal_says(
     setting: str, environment: dict[str, str], expected: str
 ) -> None:
-    """`NO_COLOR` wins, then the setting, then `COLORFGBG`."""
     assert choose_theme(setting, environment) == expected
 
 
@@ -138,5 +131,4 @@ ascii_of = partial(Glyphs, ascii=True)
 def test_signs_are_ascii_where_asked_and_where_the_locale_is_not_utf_8(
     setting: str, environment: dict[str, str], stream: str, expected: Glyphs
 ) -> None:
-    """The setting first; else the first locale variable that is set, and what Python writes."""
     assert choose_glyphs(setting, environment, stream) == expected  # type: ignore[arg-type]

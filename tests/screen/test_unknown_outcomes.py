@@ -27,7 +27,6 @@ ALONE = lost(approval_id="", decided_at=None, digest="", words=None)
 
 @pytest.mark.parametrize("view", [lost(), ALONE], ids=["approved", "asked nobody"])
 def test_one_key_looks_again_and_another_acknowledges_what_stands_there(view: ApprovalView) -> None:
-    """Then the next call is selected; the report says that it stays on record."""
     play = Play(start(short(1), view), answers=True)
     play.press_rested("l")
     play.asks(RefetchPreview(call_id=view.call_id))
@@ -80,7 +79,6 @@ SEEN = MarkReadBackSeen(run_id=ODD.run_id)
 
 
 def test_a_difference_is_seen_once_its_call_is_opened() -> None:
-    """Reported to the core once, whatever is drawn meanwhile; a look at the list is not enough."""
     asked = record(990, "run.requested", run_id=ODD.run_id, session_id=ODD.session_id)
     play = rested(start(ODD, records=(asked,)), answers=True)
     play.press("2")

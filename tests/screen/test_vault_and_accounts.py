@@ -33,7 +33,6 @@ SMALL = (80, 24)
 
 
 def asking(play: Play | None = None, **vault: Any) -> Play:
-    """A console that asks for the passphrase, for one call."""
     if play is None:
         play = Play(start(held(need("locked", WORK)), vault=replace(LOCKED, **vault)))
 
@@ -56,7 +55,6 @@ def given(play: Play, kind: type) -> list[bytes]:
 
 
 def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None:
-    """The panel names what waits; a dot stands for each character; the core gets it once."""
     views = (held(need("locked", WORK)), held(need("locked", HOME), 2, gated=False))
     play = rested(start(*views, vault=LOCKED), SMALL)
     assert "Passphrase" not in play.text
@@ -166,7 +164,6 @@ def test_the_passphrase_is_in_no_text_of_the_process() -> None:
 
 
 def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself() -> None:
-    """Enter alone, once the question has stood; what waits is named before. Without a keyring it does nothing."""
     for opens in (True, False):
         vault = replace(LOCKED, has_keyring=True, keyring_opens=opens)
         play = Play(start(held(need("locked", WORK)), vault=vault), SMALL)
@@ -204,7 +201,6 @@ async def test_hiding_the_items_forgets_what_was_typed() -> None:
 
 
 def test_a_vault_is_created_where_a_call_needs_one() -> None:
-    """The same passphrase twice; two different ones, or a short one, create nothing."""
     absent = VaultStatus(state="absent")
     play = Play(start(short(), vault=absent))
     play.press_rested("U", "U did nothing: there is no vault, and nothing waits for one.")
@@ -250,7 +246,6 @@ CHOICE = held(need("choice", WORK, HOME))
     ("keys", "picked"), [(("down", "enter"), HOME), (("down", "1", "enter"), WORK), (("R",), WORK)]
 )
 def test_a_person_picks_the_account(keys: tuple[str, ...], picked: AccountView) -> None:
-    """By the arrows or its number; the last key counts at rest alone. `R` has it remembered, and says how long."""
     play = Play(start(CHOICE, vault=UNLOCKED), SMALL)
     play.press_rested("C", f"Which account for {FQN}?")
     assert "until the action's file" in " ".join(play.text.split())

@@ -55,13 +55,11 @@ def test_refresh_asks_the_core_for_the_item_under_the_cursor(play: Play) -> None
 
 @pytest.mark.parametrize("changed_before", [False, True])
 def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(*, changed_before: bool) -> None:
-    """Also where it had changed before that; one that differs is shown instead."""
     drift = drifted(NOW) if changed_before else None
     view = short(1, drift=drift)
     sentence = f"Fetched again: nothing {'else ' if changed_before else ''}changed."
 
     def fetch(view: ApprovalView, seconds: float) -> ApprovalView:
-        """Press `r`, and let the core answer with *view*, fetched *seconds* later."""
         fetching = replace(view.preview, status="fetching", fields=(), updated_at=NOW + seconds - 1)
         preview = replace(view.preview, updated_at=NOW + seconds)
         play.press_rested("r")
@@ -122,7 +120,6 @@ IDS = [view.approval_id for view in MANY]
 
 
 def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
-    """One reading brings the rest, each once; the cursor stays."""
     play = Play(start(*MANY))
     play.shows("1 Waiting  700")
     queue = play.model.queue
@@ -162,7 +159,6 @@ def test_what_changes_before_it_was_read_keeps_its_place() -> None:
 
 
 def test_a_call_that_is_here_changes_while_others_are_read() -> None:
-    """And one that comes once all were read stands at the end, and is an arrival."""
     model = model_of_the_first()
     ended = replace(MANY[0], state="denied", decided_at=NOW, ended_at=NOW, version=9)
     apply_event(model, ApprovalUpdated(view=ended), NOW, 0.0)
@@ -217,7 +213,6 @@ def test_a_filter_keeps_the_order() -> None:
 
 
 def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
-    """Also with a filter over them that lets half of them through."""
     queue = Queue()
     near = ((n * 7919) % 10_000 for n in range(10_000))
     queue.load((mail(n, expires_at=NOW + life) for n, life in enumerate(near)), ())
@@ -238,13 +233,11 @@ STORM = 200
 
 
 def state(play: Play) -> tuple[object, ...]:
-    """Everything that an arrival must leave alone."""
     item = [line[45:] for line in play.lines[1:-2]]
     return play.selected, play.armed, play.queue.top, play.document.top, item
 
 
 def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_armed() -> None:
-    """Cursor, both scrolls, the item and the armed key are as before, at every moment."""
     play = Play(start(*(short(n) for n in range(1, 5))))
     play.press_alone("j")
     play.rest()
@@ -296,7 +289,6 @@ def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> 
 
 
 def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
-    """Once for each line that stands there, whatever waits out of sight."""
     asked: list[int] = []
     play = Play(start(*(short(n) for n in range(1, 10001))))
     play.shows(" 10000 ")
@@ -339,7 +331,6 @@ def narrowed(text: str) -> Queue:
 
 
 def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> None:
-    """Two goose calls; the others are counted, not shown, and none of them is under the cursor."""
     play = rested(start(*CALLS))
     play.go("slash", "Show rows that match:")
     play.type("agent:goose")
@@ -410,7 +401,6 @@ def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -
 
 
 def test_words_find_what_an_item_is_about() -> None:
-    """Title, gist, agent, action, host, arguments, state; ages count from the asking."""
     for text, matching in (
         ("DO-PI", 1), ("gmail.googleapis", 5), ("r-8842190447", 5), ('state:"not accepted"', 1),
         ("state:waiting", 5), ("age:3s", 3), ("age:>3s", 2), ("nothing like it", 0),
@@ -434,7 +424,6 @@ def test_an_age_lets_a_call_through_no_more_once_it_is_older() -> None:
 
 
 def test_a_call_that_changes_its_state_joins_or_leaves_what_matches() -> None:
-    """No row leaves before the next key; then the cursor goes on to one that matches."""
     queue = narrowed("state:pending")
     queue.move(1)
     for number in (2, 1):

@@ -25,7 +25,6 @@ def process(now: float) -> ProcessView:
 
 
 def devices(now: float) -> tuple[DeviceView, ...]:
-    """Return a browser that may decide, and one that a person has not confirmed."""
     phone = DeviceView(
         device_id="dev-00000000000000000000000001", kind="page", words=("amber", "fox", "lantern"),
         program="", pid=None, confirmed=True, paired_at=now - 300, used_at=now - 4,
@@ -38,7 +37,6 @@ def devices(now: float) -> tuple[DeviceView, ...]:
 
 
 def sessions(now: float) -> tuple[SessionView, ...]:
-    """Return one session of each kind: contained, not contained, opened by itself and gone quiet."""
     codex = SessionView(
         session_id="ses-00000000000000000000000001",
         agent="codex",
@@ -93,7 +91,6 @@ def sessions(now: float) -> tuple[SessionView, ...]:
 
 
 def not_accepted() -> NotAcceptedView:
-    """Return an action file that nobody has accepted."""
     return NotAcceptedView(
         kind="action",
         name="post-invoice",
@@ -108,7 +105,6 @@ def not_accepted() -> NotAcceptedView:
 
 
 def problems() -> tuple[Problem, ...]:
-    """Return what is wrong with the file that is in error."""
     return (
         Problem(file="actions/pay.md", line=12, key="execute.op",
                 message="The connector billing has no op pay; it has post_invoice."),
@@ -116,7 +112,6 @@ def problems() -> tuple[Problem, ...]:
 
 
 def library_items(now: float) -> tuple[LibraryItemView, ...]:
-    """Return actions and connectors in every state."""
     send = LibraryItemView(
         kind="action",
         name="send-draft",
