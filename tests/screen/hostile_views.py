@@ -9,26 +9,14 @@ from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import Snapshot
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.session_terms import ProcessView
-from aileron_core.console_port.view_models import ApprovalView, LibraryItemView, StepView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Problem
-from tests.support.screens.calls import approval, drifted, snapshot
+from tests.support.screens.calls import approval, drifted, later_steps, snapshot
+from tests.support.screens.home import library_items
 
-OURS = {
-    "approval_id",
-    "run_id",
-    "session_id",
-    "digest",
-    "version",
-    "state",
-    "status",
-    "containment",
-    "kind",
-    "change",
-    "severity",
-    "event",
-    "actor",
-    "host",
-}
+_IDS = {"approval_id", "run_id", "session_id", "digest", "version", "host"}
+_STATES = {"state", "status", "containment", "kind", "change", "severity", "event", "actor"}
+OURS = _IDS | _STATES
 """Ids and words that Aileron itself makes, and the host of a preview: each is of a fixed form."""
 
 
@@ -84,15 +72,8 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
     process = ProcessView(
         pid=48112, executable="x", cwd="x", parents=((1, "x"), (2, "x")), started_at=now
     )
-    step = StepView(
-        step_id="x",
-        connector="x",
-        op="x",
-        hosts=("x",),
-        status="asked",
-        asks_again=True,
-        inputs=(FieldView(label="In", value="x"),),
-    )
+    field = FieldView(label="In", value="x")
+    step = dataclasses.replace(later_steps("asked")[1], hosts=("x",), inputs=(field,))
     claims = (FieldView(label="x", value="x"),)
     gone = next(view for view in state.approvals if view.preview.status == "unavailable")
     items = [
@@ -110,23 +91,7 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
         approval(8, now, state="denied", decided_at=now, ended_at=now, reason="x"),
     ]
     views = [_labels_of_ours(hostile(item, say), item) for item in items]
-    library = LibraryItemView(
-        kind="action",
-        name="x",
-        file="x",
-        digest="5b0e" * 16,
-        state="error",
-        reason="new",
-        version="1",
-        gated=True,
-        preview="x",
-        effect="SEND",
-        connector="x",
-        steps=("x",),
-        hosts=("x",),
-        accepted_at=now,
-        accepted_by="x",
-    )
+    library = dataclasses.replace(library_items(now)[3], state="error", reason="new")
     return dataclasses.replace(
         state,
         home=say(),

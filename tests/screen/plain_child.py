@@ -15,10 +15,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aileron_core.clock import SystemClock
-from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.devices import DevicesUpdated, MakeLink
 from aileron_core.console_port.events import ApprovalUpdated, VaultStatus
-from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.intents import Intent
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.settings import NotifySettings
@@ -28,31 +27,22 @@ from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.terminal.line_terminal import LineTerminal
 from aileron_tui.terminal.notifications import Notifier
-from tests.support.screens.calls import approval, snapshot
+from tests.support.screens.calls import snapshot
 from tests.support.screens.home import devices
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.rules import LUNCH, NO_SAM
-from tests.support.screens.states import Undrawable
+from tests.support.screens.states import HOME, WORK, Undrawable, held, need
 
 LOCKED = VaultStatus(state="locked", entries=2)
 
 
 def waiting_for_accounts(now: float) -> tuple[ApprovalView, ...]:
     """A call that waits for the vault, and one of which a person has to pick the account."""
-    work = AccountView(name="api_key/mail/work", account="ana@example.com")
-    home = AccountView(name="api_key/mail/home", account="ana@home.example")
-    needs = (
-        AccountNeed(reason="locked", connector="mail", kind="api_key", candidates=(work,)),
-        AccountNeed(reason="choice", connector="mail", kind="api_key", candidates=(work, home)),
-    )
-    nothing = PreviewView(status="none")
+    needs = (need("locked", WORK), need("choice", WORK, HOME))
     return tuple(
-        replace(
-            approval(number, now), state="awaiting_vault", preview=nothing, digest="", words=None,
-            account_need=need,
-        )
-        for number, need in enumerate(needs, start=1)
-    )  # fmt: skip
+        held(each, number, requested_at=now, expires_at=now + 300)
+        for number, each in enumerate(needs, start=1)
+    )
 
 
 class PlainPort(RecordingPort):
@@ -100,17 +90,11 @@ def main() -> int:
         NotifySettings(), os.environ, bell=False, ring=lambda: None, write=terminal.send,
         failed=lambda _: None,
     )  # fmt: skip
+    lock_seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
     return PlainConsole(
-        port,
-        terminal,
-        clock=clock,
-        arm_seconds=0.4,
-        registry=DEFAULT_REGISTRY,
-        glyphs=Glyphs(),
-        notifier=notifier,
-        first_frame=lambda: None,
-        lock_seconds=float(sys.argv[2]) if len(sys.argv) > 2 else 0.0,
-    ).run()
+        port, terminal, clock=clock, arm_seconds=0.4, registry=DEFAULT_REGISTRY, glyphs=Glyphs(),
+        notifier=notifier, first_frame=lambda: None, lock_seconds=lock_seconds,
+    ).run()  # fmt: skip
 
 
 raise SystemExit(main())

@@ -52,11 +52,8 @@ class FilePort(RecordingPort):
             view = next(v for v in self.snapshot.approvals if v.approval_id == intent.approval_id)
             state = "approved" if isinstance(intent, Approve) else "denied"
             now = SystemClock().now()
-            self.tell(
-                ApprovalUpdated(
-                    view=replace(view, state=state, decided_at=now, decided_by="person")
-                )
-            )
+            decided = replace(view, state=state, decided_at=now, decided_by="person")
+            self.tell(ApprovalUpdated(view=decided))
 
 
 def waiting_item(number: int) -> ApprovalView:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import ApprovalUpdated, CoreLost, Snapshot, VaultStatus
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import TryShape
@@ -25,7 +24,8 @@ from tests.support.screens.grants import lunch, past, read, tried
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.rules import LUNCH, NO_SAM, OPEN, POST, READS, STRIPE
-from tests.support.screens.states import DRAFT, TO, change
+from tests.support.screens.states import DRAFT, TO, WORK, change, held, need
+from tests.support.screens.states import HOME as AT_HOME
 from tests.support.screens.tool_calls import command, edit
 
 CLAUDE = {"agent": "claude", "session_label": "", "session_id": sessions(NOW)[1].session_id}
@@ -82,10 +82,9 @@ def picture_of(
 
 async def to_row(shown: Console, name: str) -> None:
     """Go down a list of view 2 to 6 until the selected row has *name*."""
-    while name not in shown.row:
-        before = shown.row
+    while name not in (before := shown.row):
         await shown.go("j", "")
-        await shown.until(lambda: shown.row != before, f"a row below {before!r}")  # noqa: B023
+        await shown.until(lambda row=before: shown.row != row, f"a row below {before!r}")
 
 
 def select(number: int) -> Scenario:
@@ -181,29 +180,11 @@ async def test_a_call_that_was_answered_stays_for_a_moment_dimmed(shown: Console
 # Calls
 
 
-def _held(number: int, **need: object) -> ApprovalView:
-    """A call that waits for the vault or an account."""
-    needs = AccountNeed(connector="github://aileron/mail", kind="api_key", **need)
-    return short(
-        number, state="awaiting_vault", digest="", words=None, preview=PreviewView(status="none"),
-        account_need=needs,
-    )  # fmt: skip
-
-
-WORK = AccountView(name="api_key/mail/work", account="ana@example.com")
+UNBOUND = need("unbound", problem="api_key/mail/old cannot be used: the connector changed")
 WAITING = start(
-    _held(1, reason="locked", candidates=(WORK,)),
-    _held(
-        2,
-        reason="choice",
-        candidates=(WORK, AccountView(name="api_key/mail/home", account="ana@home.example")),
-    ),
-    _held(
-        3,
-        reason="unbound",
-        problem="api_key/mail/old cannot be used: the connector changed",
-        command="aileron binding rebind api_key/mail/old",
-    ),
+    held(need("locked", WORK)),
+    held(need("choice", WORK, AT_HOME), 2),
+    held(replace(UNBOUND, command="aileron binding rebind api_key/mail/old"), 3),
     short(4, accounts=(WORK,)),
     vault=VaultStatus(state="locked", entries=2),
 )
@@ -381,11 +362,7 @@ async def test_the_palette_lists_what_is_possible_here(shown: Console) -> None:
 
 def with_a_past() -> Snapshot:
     """The fixtures, and what the calls of their records were about."""
-    gists = (
-        "Q3 numbers, final → 3 people",
-        "Offer 2291 → sam@helio.example",
-        "Release notes → all",
-    )
+    gists = "Q3 numbers, final → 3 people", "Offer 2291 → sam@helio.example", "Release notes → all"
     ended = {"run.completed": "completed", "run.unknown": "unknown", "approval.denied": "denied"}
     ends = [r for r in record_views(NOW) if r.event in ended and r.action == "send-draft"]
     views = (

@@ -33,7 +33,7 @@ def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     play.go("escape", "Connected agents.")
     play.go("home", "")
     play.go("x", "End the session of codex?")
-    assert "Its 2 calls keep waiting." in play.text
+    assert "Its token stops working. Its 2 calls keep waiting." in play.text
     play.press_alone("enter")
     assert play.port.intents == [], "the question was not there for 400 ms"
     play.go("escape", "Connected agents.")

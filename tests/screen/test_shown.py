@@ -93,11 +93,6 @@ def broken() -> ApprovalView:
     return short(1, preview=preview)
 
 
-def missing_record() -> Snapshot:
-    state = snapshot(NOW)
-    return replace(state, records=tuple(each for each in state.records if each.seq != 30))
-
-
 def at(name: str, *more: str) -> tuple[str, ...]:
     """Return the keys to *name* in the list of actions, and *more*."""
     return ("4", *"j" * [each.name for each in library_items(NOW)].index(name), *more)
@@ -111,223 +106,110 @@ PROBLEMS = (
 
 SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
     # A call: its state, the keys pressed, what stands there then
-    "declares no preview": (
-        start(short(preview=NO_PREVIEW)),
-        (),
-        ("WILL HAPPEN  no preview: the action file declares none", "CODEX SENT", "draft_id    ┊"),
-    ),
+    "declares no preview": (start(short(preview=NO_PREVIEW)), (),
+        ("WILL HAPPEN  no preview: the action file declares none", "CODEX SENT", "draft_id    ┊")),
     "a server's tool declares no preview": (
-        start(short(preview=NO_PREVIEW, connector="mcp://local/notes")),
-        (),
-        ("WILL HAPPEN  no preview: nothing else is known of it", "CODEX SENT"),
-    ),
-    "a later step asks": (
-        start(replace(CALLS[6], steps=later_steps("asked"), times_asked=1)),
-        (),
+        start(short(preview=NO_PREVIEW, connector="mcp://local/notes")), (),
+        ("WILL HAPPEN  no preview: nothing else is known of it", "CODEX SENT")),
+    "a later step asks": (start(replace(CALLS[6], steps=later_steps("asked"), times_asked=1)), (),
         ("STEPS  one after another; 1 is set at run time", "┃ ✓ done",
-         "┃ needs your approval now, with these inputs", "issue       ┃ 4182", "┃ ${create.number}"),
-    ),
-    "the kernel says who asks": (
-        asked_by_the_kernels_word(),
-        ("space",),
+         "┃ needs your approval now, with these inputs", "issue       ┃ 4182",
+         "┃ ${create.number}")),
+    "the kernel says who asks": (asked_by_the_kernels_word(), ("space",),
         ("WHO ASKS  confirmed by the kernel", "process     │ 48112 codex ← zsh ← tmux: server",
-         "program     │ /usr/bin/codex", "tool call   ┊ call_9fQ2", "thread      ┊ 0199-7c1e"),
-    ),
-    "its requester is gone": (
-        start(short(requester_gone=True)),
-        (),
-        ("▲ The agent's session has ended", "session ended   4:"),
-    ),
-    "its agent stopped waiting": (
-        start(short(times_asked=3, stopped_waiting_at=NOW - 40)),
-        (),
-        ("Asked       │ 14:01:48  3 times",),
-    ),
+         "program     │ /usr/bin/codex", "tool call   ┊ call_9fQ2", "thread      ┊ 0199-7c1e")),
+    "its requester is gone": (start(short(requester_gone=True)), (),
+        ("▲ The agent's session has ended", "session ended   4:")),
+    "its agent stopped waiting": (start(short(times_asked=3, stopped_waiting_at=NOW - 40)), (),
+        ("Asked       │ 14:01:48  3 times",)),
     "its session opened itself": (
-        start(short(self_opened=True, containment="none", agent="claude", session_label="a relay")),
-        (),
+        start(short(self_opened=True, containment="none", agent="claude", session_label="a relay")), (),
         (" s ago · not contained · in ~/work/q3", "▌         ┊ claude",
-         "▲ Unverified agent: it connected by itself and chose this name.", "THE AGENT SENT"),
-    ),
-    "a route answers it": (
-        start(short(routed=(ROUTE,)), routes=(ROUTE,)),
-        (),
+         "▲ Unverified agent: it connected by itself and chose this name.", "THE AGENT SENT")),
+    "a route answers it": (start(short(routed=(ROUTE,)), routes=(ROUTE,)), (),
         ("▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:9001.",
-         f"Routed      │ {ROUTE}"),
-    ),
+         f"Routed      │ {ROUTE}")),
     "its deadline is near": (start(short(expires_at=NOW + 40)), (), ("0:36 left",)),
     "its preview went away": (
-        start(short(version=2, preview=unfetchable(), drift=drift_without_a_preview())),
-        (),
+        start(short(version=2, preview=unfetchable(), drift=drift_without_a_preview())), (),
         ("▲ Changed after you looked   ▲ No preview",
          "CHANGED  nothing has run; the preview can no longer be fetched",
          "┃ Preview unavailable: timed out", "To          ┃ − sam@helio.example",
-         "Cc          ┃ − n/a", "┃ − the invoice", "○ No preview. Press a to send"),
-    ),
+         "Cc          ┃ − n/a", "┃ − the invoice", "○ No preview. Press a to send")),
     "is looked at once more": (
-        start(short(state="checking", decided_at=NOW - 1, decided_by="person"), short(2)),
-        (),
-        ("… checking", "Decided     │ 14:01:59  you", "Checking once more before it runs …", "d deny…"),
-    ),
-    "runs": (
-        start(short(state="executing", decided_at=NOW - 1, decided_by="person"), short(2)),
-        (),
-        ("▶ running.", "X stop the run…"),
-    ),
-    "is still looked at": (
-        start(CALLS[5]), (), ("┃ ·····", "Fetching the preview. You can approve once it arrives or fails.", "d deny…"),
-    ),
-    "changes without new values": (
-        change_without_new_values(),
-        (),
-        ("NOW  fetched by Aileron", "To          ┃ ben@northwind.example", "✓ All seen. Press a to"),
-    ),
-    "creates": (
-        creation(),
-        (),
+        start(short(state="checking", decided_at=NOW - 1, decided_by="person"), short(2)), (),
+        ("… checking", "Decided     │ 14:01:59  you", "Checking once more before it runs …",
+         "d deny…")),
+    "runs": (start(short(state="executing", decided_at=NOW - 1, decided_by="person"), short(2)), (),
+        ("▶ running.", "X stop the run…")),
+    "is still looked at": (start(CALLS[5]), (),
+        ("┃ ·····", "Fetching the preview. You can approve once it arrives or fails.", "d deny…")),
+    "changes without new values": (change_without_new_values(), (),
+        ("NOW  fetched by Aileron", "To          ┃ ben@northwind.example",
+         "✓ All seen. Press a to")),
+    "creates": (creation(), (),
         ("NOW  fetched by Aileron", "That day    ┃ 09:00 Stand-up",
-         "CODEX WANTS  to be created exactly as shown", "Title       ┊ INC-2291 post-mortem"),
-    ),
-    "cannot be drawn": (
-        start(broken(), short(2)),
-        (),
-        ("▌✗ This cannot be shown", "Fault     ┃ Aileron could not draw this because of a bug.",
-         "✗ This cannot be shown, so it cannot be decided here. It keeps waiting."),
-    ),
+         "CODEX WANTS  to be created exactly as shown", "Title       ┊ INC-2291 post-mortem")),
     # Files
-    "a connector": (
-        start(held=(connector(),)),
-        (),
+    "a connector": (start(held=(connector(),)), (),
         ("Accept this connector?", "▲ allows more than before: + host collect.example:443",
          "┃ different code: 131,072 bytes,", "┃ − hosts = [\"notes.example:443\"]",
-         "┃ collect.example:443"),
-    ),
-    "a new action": (
-        start(held=(offered(),)),
-        (),
+         "┃ collect.example:443")),
+    "a new action": (start(held=(offered(),)), (),
         ("Accept this action?", "New action. Agents can't use it until you accept it.",
-         "Runs        ┃", "Digest      ┃"),
-    ),
-    "a file with a problem": (
-        start(short(), problems=PROBLEMS),
-        ("j",),
+         "Runs        ┃", "Digest      ┃")),
+    "a file with a problem": (start(short(), problems=PROBLEMS), ("j",),
         ("A file has a problem", "! FILE   actions/pay.md:12 execute.op",
-         "File        ┃ actions/pay.md:12", "it has post_invoice.", "Nothing to decide here. Fix the file"),
-    ),
+         "File        ┃ actions/pay.md:12", "it has post_invoice.",
+         "Nothing to decide here. Fix the file")),
     # The list
-    "more than its pane holds": (
-        busy(), tuple("j" * 20), ("▴ 10 above  ▾ 19 more", "next expiry in 3:"),
-    ),
-    "an empty home": (
-        start(actions_ready=0, sessions=(), records=()),
-        (),
-        ("Nothing is waiting.", "`aileron init --example` or `aileron action add PATH`"),
-    ),
-    "nothing waits": (
-        start(*(view for view in CALLS if view.state in ("denied", "unknown"))),
-        (),
-        ("Nothing is waiting.", "denied 1 min ago", "2 agents are connected."),
-    ),
-    "held and empty": (
-        start(paused_at=NOW - 600),
-        (),
-        ("▲ All calls are on hold (since 13:52). P resumes them.", "Nothing is waiting.", " P  resume"),
-    ),
-    "a filter that is not understood": (
-        snapshot(NOW),
-        ("/", *"goose age:soon"),
-        ("soon is not a time. Write age:5m or age:>2h; the units are s, m, h, d.",),
-    ),
-    "a filter that nothing matches": (
-        snapshot(NOW),
-        ("/", *"agent:codex action:pay", "enter"),
-        ("No item matches agent:codex action:pay. esc shows all 8.",),
-    ),
+    "more than its pane holds": (busy(), tuple("j" * 20),
+        ("▴ 10 above  ▾ 19 more", "next expiry in 3:")),
+    "an empty home": (start(actions_ready=0, sessions=(), records=()), (),
+        ("Nothing is waiting.", "`aileron init --example` or `aileron action add PATH`")),
+    "nothing waits": (start(*(view for view in CALLS if view.state in ("denied", "unknown"))), (),
+        ("Nothing is waiting.", "denied 1 min ago", "2 agents are connected.")),
+    "held and empty": (start(paused_at=NOW - 600), (),
+        ("▲ All calls are on hold (since 13:52). P resumes them.", "Nothing is waiting.",
+         " P  resume")),
     # Activity and audit
     "no call yet": (NOTHING, ("2",), ("No records yet.", " P pause   : commands")),
-    "a call of the past": (
-        with_a_past(),
-        ("2", "enter"),
+    "a call of the past": (with_a_past(), ("2", "enter"),
         ("? unknown", "OUTCOME  unknown at 14:01:10, took 10 s", "Decided     │ 14:01:10  you",
-         "WHAT WAS SHOWN  as fetched at 14:00:50"),
-    ),
+         "WHAT WAS SHOWN  as fetched at 14:00:50")),
     "no record yet": (NOTHING, ("3",), ("No records yet.", " V verify   x export")),
-    "a record as stored": (
-        snapshot(NOW),
-        ("3", "j", "enter", "s"),
+    "a record as stored": (snapshot(NOW), ("3", "j", "enter", "s"),
         ("Record 35  run.unknown", "CHAIN  each record's hash covers the one before it",
-         "AS STORED  the text that was hashed", '│ {"action":"send-draft","actor":"aileron"'),
-    ),
-    "a call of an earlier console": (
-        start(mail(), denied(2), denied(3)),
-        ("h",),
-        ("OUTCOME  denied at 13:53:40", "Reason      │ not to the board", "│ Not kept: what was shown"),
-    ),
-    "a record that is missing": (missing_record(), ("3",), ("\n  30 ", "✗ no such record")),
-    "a filtered audit": (
-        snapshot(NOW), ("3", "/", *"agent:claude", "enter"), ("match agent:claude",),
-    ),
+         "AS STORED  the text that was hashed", '│ {"action":"send-draft","actor":"aileron"')),
+    "a call of an earlier console": (start(mail(), denied(2), denied(3)), ("h",),
+        ("OUTCOME  denied at 13:53:40", "Reason      │ not to the board",
+         "│ Not kept: what was shown")),
+    "a filtered audit": (snapshot(NOW), ("3", "/", *"agent:claude", "enter"),
+        ("match agent:claude",)),
     # Actions and connectors
     "no action": (NOTHING, ("4",), ("No actions are installed.",)),
     "why a file is not accepted": (HOME, at("post-invoice"), ("▌", "not accepted")),
-    "a ready action": (
-        HOME, at("send-draft", "enter"), ("x withdraws acceptance: agents can no longer see send-draft.",),
-    ),
-    "an action that asks nobody": (
-        HOME,
-        at("list-drafts", "enter"),
-        ("▲ runs without asking you", "┃ ▲ agents can run it at any time without asking you"),
-    ),
-    "a file in error": (
-        HOME,
-        at("pay", "enter"),
-        ("pay  ! invalid", "PROBLEMS  1 problem", "line 12     ┃ The connector billing has no op pay;",
-         "Nothing to decide here."),
-    ),
-    "an accepted connector": (
-        HOME,
-        at("gmail 1.2.0", "enter"),
+    "an action that asks nobody": (HOME, at("list-drafts", "enter"),
+        ("▲ runs without asking you", "┃ ▲ agents can run it at any time without asking you")),
+    "a file in error": (HOME, at("pay", "enter"),
+        ("pay  ! invalid", "PROBLEMS  1 problem",
+         "line 12     ┃ The connector billing has no op pay;", "Nothing to decide here.")),
+    "an accepted connector": (HOME, at("gmail 1.2.0", "enter"),
         ("connector · file store/connectors/sha256/9f3c", "it can reach only these hosts",
-         "Hosts       ┃ gmail.googleapis.com:443"),
-    ),
+         "Hosts       ┃ gmail.googleapis.com:443")),
     # Sessions
     "no session": (NOTHING, ("5",), ("No agent is connected. Start one with `aileron launch`.",)),
-    "a session that the kernel saw": (
-        HOME,
-        ("5", "enter"),
-        ("SEEN  by the kernel, when the agent connected", "Process     ┃ 48112 codex ← zsh",
-         "Parents     ┃ 48100 zsh", "CLAIMED  what the agent says about itself; not checked"),
-    ),
-    "a session that nothing contains": (
-        HOME,
-        ("5", "j", "enter"),
-        ("▲ not contained", "▲ not sandboxed: it can do whatever your account can, even without Aileron",
-         "Contained   ┃ ▲ no: it can do what your account can"),
-    ),
-    "a session that opened itself": (
-        HOME,
-        ("5", "end", "enter"),
+    "a session that nothing contains": (HOME, ("5", "j", "enter"),
+        ("▲ not contained",
+         "▲ not sandboxed: it can do whatever your account can, even without Aileron",
+         "Contained   ┃ ▲ no: it can do what your account can")),
+    "a session that opened itself": (HOME, ("5", "end", "enter"),
         ("agent ┊ WILL HAPPEN‹ZWSP›", "▲ Unverified agent: it connected by itself",
-         "SEEN  nothing: the kernel did not report who connected"),
-    ),
-    "the end of a session": (
-        HOME,
-        ("5", "x"),
-        ("End the session of codex?  Its token stops working. Its 2 calls keep waiting.",),
-    ),
-    "a session that went around": (
-        around(),
-        ("5",),
+         "SEEN  nothing: the kernel did not report who connected")),
+    "a session that went around": (around(), ("5",),
         ("▲ Aileron reads in models' answers which tools they call (gateway.inspect)",
          "▲ 1 went around the gate", "● ▲ went around",
-         "▲ 14:01:55 the model called apply_patch, which does not go through the gate"),
-    ),
-    "the tools of a session": (
-        around(),
-        ("5", "enter"),
-        ("AROUND THE GATE  what the model called", "14:00:59 the model called exec_command",
-         "Tools       ┃ exec_command 2 · mcp__aileron.Read 1,200", "Not read    ┃ 2 answers: compressed"),
-    ),
+         "▲ 14:01:55 the model called apply_patch, which does not go through the gate")),
 }  # fmt: skip
 
 
@@ -393,7 +275,7 @@ def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it_nor_holds_up_
         play.shows(words.status.UNDRAWABLE)
         play.passes(2)
         assert words.status.UNDRAWABLE in play.status_line
-        assert "because of a bug" in play.text
+        assert "Fault     ┃ Aileron could not draw this because of a bug." in play.text
         assert play.row.startswith("▌✗ This cannot be shown")
         assert "approve" not in play.keys
         assert "deny" not in play.keys
