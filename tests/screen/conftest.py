@@ -11,8 +11,9 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
 
-from tests.screen.driving import Console, console, short, start
+from tests.screen.driving import Console, console
 from tests.support.screens.play import Play, rested
+from tests.support.screens.states import short, start
 
 
 @pytest.fixture(autouse=True)

@@ -24,27 +24,11 @@ from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.screens.console import ConsoleScreen
 from aileron_tui.state.model import Model
 from tests.support.frozen_clock import FrozenClock
+from tests.support.screens.play import CHARACTERS
 from tests.support.screens.port import RecordingPort
-from tests.support.screens.states import NOW, denied, key_of, mail, short, start
 from tests.support.screens.watched import Watched
 
-__all__ = [
-    "NOW",
-    "Console",
-    "app_on",
-    "console",
-    "denied",
-    "key_of",
-    "mail",
-    "resting",
-    "short",
-    "start",
-]
-
-_TYPED = {
-    " ": "space", ":": "colon", ">": "greater_than_sign", "/": "slash", "<": "less_than_sign",
-    '"': "quotation_mark", "-": "minus",
-}  # fmt: skip
+_TYPED = {character: name for name, character in CHARACTERS.items()}
 PATIENCE = 60.0
 QUIET_TURNS = 4
 """How many turns of the loop in a row must find nothing on its way."""
@@ -152,8 +136,8 @@ class Console(Watched):
             await asyncio.sleep(0.002)
             await self.settled()
 
-    async def shows(self, text: str) -> None:
-        await self.until(lambda: text in self.text, text)
+    async def shows(self, *texts: str) -> None:
+        await self.until(lambda: all(each in self.text for each in texts), str(texts))
 
     async def tick(self) -> None:
         """Do what is done once a second."""
@@ -224,11 +208,11 @@ class Console(Watched):
             self.app.post_message(_event_of(key))
             await self.settled()
 
-    async def press_alone(self, key: str, text: str = "") -> None:
-        """Press one key, be silent after it for long enough, and wait until *text* is shown."""
+    async def press_alone(self, key: str, *texts: str) -> None:
+        """Press one key, be silent after it for long enough, and wait until *texts* are shown."""
         await self.press(key)
         self.clock.advance(0.03)
-        await (self.shows(text) if text else self.settled())
+        await self.shows(*texts)
 
     async def type(self, text: str) -> None:
         """Type *text* at a person's pace, some time after what asked for it was opened."""
@@ -239,10 +223,10 @@ class Console(Watched):
             self.clock.advance(0.1)
         await self.settled()
 
-    async def press_rested(self, key: str, text: str = "") -> None:
-        """Rest before what is drawn, and press one key; wait until *text* is shown."""
+    async def press_rested(self, key: str, *texts: str) -> None:
+        """Rest before what is drawn, and press one key; wait until *texts* are shown."""
         await self.rest()
-        await self.press_alone(key, text)
+        await self.press_alone(key, *texts)
 
     async def asks(self, *intents: Intent) -> None:
         """Wait until exactly *intents* were asked of the core; without any, until one was."""
@@ -261,10 +245,10 @@ class Console(Watched):
         for event in events:
             driver.process_message(event)
 
-    async def go(self, key: str, text: str) -> None:
-        """Press one key at rest and wait until *text* is shown."""
+    async def go(self, key: str, *texts: str) -> None:
+        """Press one key at rest and wait until *texts* are shown."""
         self.clock.advance(0.5)
-        await self.press_alone(key, text)
+        await self.press_alone(key, *texts)
 
     async def click(self, *at: Any, **options: Any) -> None:
         """Click as Textual's pilot does."""

@@ -12,7 +12,7 @@ from aileron_core.console_port.file_views import (
 )
 from aileron_core.console_port.view_models import NotAcceptedView, SuiteView
 from aileron_core.library.comparison import compare_actions
-from tests.screen.driving import NOW
+from tests.support.screens.states import NOW
 
 SEND = (Path(__file__).parents[2] / "examples" / "actions" / "send-draft.md").read_text("utf-8")
 

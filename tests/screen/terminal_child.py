@@ -1,10 +1,10 @@
 """The console on fixtures, for tests that drive it through a pseudo-terminal.
 
-    python -I terminal_child.py INTENTS CONTROL [ITEMS]
+    python -I terminal_child.py INTENTS CONTROL
 
 Each intent becomes a line of the file INTENTS. Each line of the pipe CONTROL makes something happen:
 `arrive`, `drift`, `theme`, `fault`; at `stall` no thread runs from when the file `stalled` is there
-beside it until that is gone. ITEMS is how many short calls wait at the start.
+beside it until that is gone. Twenty short calls wait at the start.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from aileron_core.console_port.intents import Approve, Deny, Intent
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.screen import show
-from tests.screen.driving import short, start
 from tests.support.screens.calls import drifted
 from tests.support.screens.port import RecordingPort
+from tests.support.screens.states import short, start
 
 
 class Unsayable(str):
@@ -89,8 +89,7 @@ def obey(app: AileronApp, port: FilePort, control: Path) -> None:
 
 def main() -> int:
     intents, control = Path(sys.argv[1]), Path(sys.argv[2])
-    count = int(sys.argv[3]) if len(sys.argv) > 3 else 5
-    port = FilePort(start(*(waiting_item(number) for number in range(1, count + 1))), intents)
+    port = FilePort(start(*map(waiting_item, range(1, 21))), intents)
     app = AileronApp(port)
     threading.Thread(target=obey, args=(app, port, control), daemon=True).start()
     return asyncio.run(show(app))

@@ -9,11 +9,12 @@ import pytest
 
 from aileron_core.console_port.devices import DevicesUpdated
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from tests.screen.driving import NOW, Console, mail, resting, short, start
+from tests.screen.driving import Console, resting
 from tests.support.screens.calls import HOSTILE
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
 from tests.support.screens.port import LINK
+from tests.support.screens.states import NOW, mail, short, start
 
 INVOICE = PreviewView(
     status="ready",
@@ -138,9 +139,7 @@ async def test_a_links_file_that_cannot_be_deleted_is_said_and_tried_again(
         assert not file.exists()
 
 
-async def test_without_a_graphical_browser_none_is_started_and_no_file_written(
-    tmp_path: Path,
-) -> None:
+async def test_without_a_graphical_browser_none_is_started_no_file_written(tmp_path: Path) -> None:
     """The console's terminal is never given to one that draws in it."""
     state = replace(start(short()), home=str(tmp_path))
     async with resting(state, environment={}, answers=True) as shown:

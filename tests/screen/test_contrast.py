@@ -54,9 +54,7 @@ def contrast(one: str, two: str) -> float:
 
 @pytest.mark.parametrize("name", [DARK, LIGHT])
 @pytest.mark.parametrize(("word", "ground"), [*itertools.product(WORDS, GROUNDS), *ON_THEIR_OWN])
-def test_every_word_is_readable_on_every_ground_it_stands_on(
-    name: str, word: str, ground: str
-) -> None:
+def test_every_word_is_readable_on_each_of_its_grounds(name: str, word: str, ground: str) -> None:
     """4.5 to 1 at least, wherever a role that carries words may be drawn, and in 256 colours too."""
     colours = theme_named(name).colours
     assert contrast(colours[word], colours[ground]) >= READABLE
@@ -64,25 +62,18 @@ def test_every_word_is_readable_on_every_ground_it_stands_on(
     assert contrast(drawn_colour(name, word), drawn_colour(name, ground)) >= least
 
 
-@pytest.mark.parametrize("name", [DARK, LIGHT])
-def test_what_is_only_a_sign_is_visible(name: str) -> None:
-    colours = theme_named(name).colours
-    assert contrast(colours["faint"], colours["ground"]) >= VISIBLE
-
-
-def test_the_plain_look_has_no_colour_at_all() -> None:
-    plain = theme_named(PLAIN)
-    assert set(plain.colours.values()) == {"ansi_default"}
-    for role in ("danger", "mark", "key", "badge", "add-word", "del-word", "view", "sel", "lost"):
-        assert plain.attributes[role] != "none"
-
-
 def test_every_look_names_the_same_tokens_and_every_role_has_a_style() -> None:
-    """A token that one look lacks would end the program in that look only."""
+    """A token that one look lacks would end the program in that look only. The plain one has no colour at all."""
     for each in CONSOLE_THEMES:
         assert each.colours.keys() == theme_named(DARK).colours.keys()
         assert each.attributes.keys() == theme_named(DARK).attributes.keys()
         assert set(ROLES) <= each.attributes.keys()
+    for colours in (theme_named(DARK).colours, theme_named(LIGHT).colours):
+        assert contrast(colours["faint"], colours["ground"]) >= VISIBLE
+    plain = theme_named(PLAIN)
+    assert set(plain.colours.values()) == {"ansi_default"}
+    for role in ("danger", "mark", "key", "badge", "add-word", "del-word", "view", "sel", "lost"):
+        assert plain.attributes[role] != "none"
 
 
 # A terminal of 256 colours, such as tmux without true colour
@@ -108,9 +99,7 @@ def drawn_colour(name: str, token: str) -> str:
 
 @pytest.mark.parametrize("name", [DARK, LIGHT])
 @pytest.mark.parametrize(("one", "two"), BESIDE)
-def test_what_stands_side_by_side_is_told_apart_in_256_colours(
-    name: str, one: str, two: str
-) -> None:
+def test_what_is_side_by_side_is_told_apart_in_256_colours(name: str, one: str, two: str) -> None:
     assert drawn_colour(name, one) != drawn_colour(name, two)
 
 
@@ -123,7 +112,5 @@ def test_what_stands_side_by_side_is_told_apart_in_256_colours(
         ({"TERM": "xterm", "COLORTERM": "24bit"}, True),
     ],
 )
-def test_a_terminal_has_true_colour_if_it_says_so(
-    environment: dict[str, str], *, true: bool
-) -> None:
+def test_a_terminal_says_if_it_has_true_colour(environment: dict[str, str], *, true: bool) -> None:
     assert true_colour(environment) is true

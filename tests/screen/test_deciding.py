@@ -19,10 +19,11 @@ from aileron_tui.pages.status_line import footer_line
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
 from aileron_tui.widgets.line_input import LineInput
-from tests.screen.driving import NOW, Console, console, mail, resting, short, start
+from tests.screen.driving import Console, console, resting
 from tests.support.screens.calls import drifted
 from tests.support.screens.drawn import situation
 from tests.support.screens.play import Play, rested
+from tests.support.screens.states import NOW, mail, short, start
 
 
 def test_approve_names_the_digest_that_stood_on_screen() -> None:
@@ -50,8 +51,7 @@ def test_a_pane_without_focus_decides_nothing() -> None:
     play.focus(False)
     play.shows("Your terminal reports that another pane has the focus, so no key decides here.")
     assert "not seen yet" not in play.status_line
-    play.clock.advance(1)
-    play.press_alone("a")
+    play.go("a")
     play.focus(True)
     play.rest()
     assert "not seen yet" in play.status_line
@@ -86,13 +86,10 @@ def test_deny_tells_the_agent_the_reason_that_was_typed(play: Play) -> None:
     play.asks(Deny(approval_id=mail().approval_id, reason="wrong list"))
 
 
-async def test_what_comes_at_once_with_the_key_that_asks_is_no_reason_and_escape_leaves_it_waiting(
-    shown: Console,
-) -> None:
+async def test_what_comes_with_the_key_that_asks_is_no_reason(shown: Console) -> None:
     """What is typed after a moment is one; leaving the panel decides nothing, and the keys are back."""
     shown.paste(*(events.Key(char, char) for char in "deny"))
-    await shown.shows("Reason (codex will read it):")
-    await shown.shows("optional")
+    await shown.shows("Reason (codex will read it):", "optional")
     field = shown.app.screen.query_one("#reason", LineInput)
     assert field.value == ""
     await shown.type("no")
@@ -126,11 +123,27 @@ def test_a_deadline_within_a_second_takes_no_approval() -> None:
     assert play.port.intents == []
 
 
-def test_an_audit_that_cannot_be_written_stops_every_decision(play: Play) -> None:
+def no_room(play: Play) -> None:
+    play.resize(50, 12)
+
+
+def no_audit(play: Play) -> None:
     play.port.tell(StorageHealth(writable=False, message="The disk is full."))
-    play.shows("NOTHING CAN RUN: the audit cannot be written. The disk is full.")
-    play.clock.advance(1)
-    play.press_alone("a")
+
+
+@pytest.mark.parametrize(
+    ("happen", "said"),
+    [
+        (no_room, "Make this pane at least 60 x 16."),
+        (no_audit, "NOTHING CAN RUN: the audit cannot be written. The disk is full."),
+    ],
+)
+def test_what_stops_every_decision_says_so(
+    play: Play, happen: Callable[[Play], None], said: str
+) -> None:
+    happen(play)
+    play.shows(said)
+    play.go("a")
     play.press_alone("d")
     assert play.port.intents == []
     assert "Reason (" not in play.text
@@ -140,17 +153,14 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
     async with resting(start(short())) as shown:
         shown.port.tell(CoreLost(message="The core's thread ended."))
         await shown.shows("THE SERVER HAS STOPPED")
-        shown.clock.advance(1)
-        await shown.press_alone("a")
+        await shown.go("a")
         await shown.press_alone("d")
         assert shown.port.intents == []
         await shown.press("q")
     assert shown.app.return_code == 70
 
 
-def test_a_yes_that_is_on_its_way_cannot_be_given_twice_and_one_that_is_refused_can(
-    play: Play,
-) -> None:
+def test_a_yes_on_its_way_cannot_be_given_twice_and_one_that_is_refused_can(play: Play) -> None:
     """Until the core has answered the key is gone; a no can still be given. Its sentence is shown."""
     play.press_alone("a", "Sending your decision …")
     assert len(play.port.intents) == 1
@@ -185,15 +195,6 @@ def test_a_resize_makes_the_key_rest(play: Play) -> None:
     play.asks()
 
 
-def test_a_pane_that_is_too_small_decides_nothing(play: Play) -> None:
-    play.resize(50, 12)
-    play.shows("Make this pane at least 60 x 16.")
-    play.clock.advance(1)
-    play.press_alone("a")
-    play.press_alone("d")
-    assert play.port.intents == []
-
-
 UNFETCHED = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
 
 
@@ -211,9 +212,7 @@ def with_subject(subject: str, **changes: Any) -> ApprovalView:
     ],
     ids=["hidden text", "changed", "no preview"],
 )
-def test_the_first_yes_names_what_was_found_and_the_second_decides(
-    view: ApprovalView, finding: str
-) -> None:
+def test_the_first_yes_names_findings_the_second_decides(view: ApprovalView, finding: str) -> None:
     """Although every line was read: one press is for plain items that Aileron could look at."""
     play = Play(start(view), size=(80, 24))
     play.read_all()
@@ -292,9 +291,7 @@ def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
     assert play.port.intents == []
 
 
-async def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there(
-    shown: Console,
-) -> None:
+async def test_a_key_that_was_read_takes_the_press_back_before_its_event(shown: Console) -> None:
     """The press falls due between the reader's word that something came and the key itself."""
     await shown.press("a")
     shown.app.on_input_received(InputReceived("key"))

@@ -9,8 +9,9 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.intents import Deny
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.state.deny_panel import ReasonHistory
-from tests.screen.driving import NOW, Console, console, short, start
+from tests.screen.driving import Console, console
 from tests.support.screens.play import Play
+from tests.support.screens.states import NOW, short, start
 
 OTHER_SESSION = "ses-00000000000000000000000002"
 
@@ -100,7 +101,7 @@ def _paste(shown: Console) -> None:
 
 
 @pytest.mark.parametrize("come", [_burst, _paste])
-async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
+async def test_a_burst_or_paste_with_the_key_denies_nothing(
     come: Callable[[Console], None],
 ) -> None:
     """Its first byte came at rest; what came with it shows that no hand pressed it."""

@@ -8,8 +8,9 @@ from textual.events import Paste
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import EditCall
-from tests.screen.driving import NOW, console, short, start
+from tests.screen.driving import console
 from tests.support.screens.play import Play
+from tests.support.screens.states import NOW, short, start
 
 BODY = "Hi [b]Sam[/b],\n\nthe offer stands until \u202eFriday.\u202c\n\nBest,\nAna"
 SUBJECT = FieldView(name="subject", label="Subject", value="Offer 2291")
@@ -79,8 +80,7 @@ def test_a_refused_edit_says_why_and_keeps_what_was_typed() -> None:
     assert play.asks_for(EditCall).args == {"subject": None, "days": "soon"}
     why = 'Invalid arguments: "days" must be an integer, not a string.'
     play.port.tell(IntentRefused(call_id=VIEW.approval_id, message=why))
-    play.shows('"days" must be an integer')
-    play.shows("+ soon")
+    play.shows('"days" must be an integer', "+ soon")
     send(play)
     assert len(play.port.intents) == 2
 
@@ -92,8 +92,7 @@ def test_the_form_says_what_becomes_of_its_call_and_closes_once_it_is_changed() 
     play.port.tell(ApprovalUpdated(view=moved))
     play.shows("The preview has changed since you opened this.")
     play.port.tell(ApprovalUpdated(view=replace(moved, version=3, state="withdrawn", ended_at=NOW)))
-    play.shows("Nothing can be sent")
-    play.shows("+ Offer 2291!")
+    play.shows("Nothing can be sent", "+ Offer 2291!")
     assert "ctrl+s" not in play.keys
 
     play = opened()
@@ -106,8 +105,7 @@ def test_the_form_says_what_becomes_of_its_call_and_closes_once_it_is_changed() 
     play.settled()
     assert "Change the call" not in play.text
     assert "edited" in play.row
-    play.shows("┊ − Offer 2291")
-    play.shows("│ + Offer 2291!")
+    play.shows("┊ − Offer 2291", "│ + Offer 2291!")
 
 
 def test_what_has_no_arguments_to_change_says_so() -> None:
@@ -126,8 +124,7 @@ async def test_several_lines_are_typed_and_pasted_at_a_terminal() -> None:
             await run.press(each)
         run.clock.advance(0.1)
         run.paste(Paste("\nP.S.\u202e\n--"))
-        await run.shows("P.S.")
-        await run.shows("Hi [b]Sam[/b],")
+        await run.shows("P.S.", "Hi [b]Sam[/b],")
         for each in ("enter", "x", "ctrl+s", "ctrl+s"):
             run.clock.advance(0.1)
             await run.press(each)

@@ -31,10 +31,11 @@ from aileron_tui.state.filter import call_fields, parse
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.situation import Situation
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import Console
 from tests.support.screens.calls import drifted, snapshot
 from tests.support.screens.drawn import situation
 from tests.support.screens.home import sessions
+from tests.support.screens.states import NOW, mail, short, start
 from tests.support.screens.tool_calls import edit
 
 BLIND = PreviewView(status="unavailable", reason="timed out", updated_at=NOW)
@@ -94,10 +95,7 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     assert sorted(set(deciding)) == [
         "P", "R", "T", "a", "ctrl+s", "enter", "m", "o", "t", "x", "y", "z",
     ]  # fmt: skip
-
-
-def test_every_command_does_something() -> None:
-    for each in COMMANDS:
+    for each in COMMANDS:  # and none is dead: what decides asks the core
         if not set(each.contexts) <= {"palette", "help"}:
             asks = "intents" if each.decides or each.do is None else "do"
             fields = {field.name: field.default for field in dataclasses.fields(each)}
@@ -123,9 +121,13 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
 
 
 @pytest.mark.parametrize("key", ["j", "slash"])
-async def test_a_key_before_a_view_has_its_widgets_does_not_end_the_console(
-    shown: Console, key: str
-) -> None:
+async def test_a_key_before_a_view_has_widgets_ends_no_console(shown: Console, key: str) -> None:
+    unmounted = [each for each in shown.app._screens.values() if not each.is_mounted]
+    assert len(unmounted) == 6
+    for (
+        each
+    ) in unmounted:  # a drawing that came due while the console ended looked for the audit's list
+        each.page.redraw()
     page = shown.app._screens["audit"]
     shown.app.post_message(Key("3", "3"))
     while shown.app.screen is not page:
@@ -137,15 +139,6 @@ async def test_a_key_before_a_view_has_its_widgets_does_not_end_the_console(
     await shown.until(lambda: page.is_mounted, "its widgets")
     assert shown.app.is_running
     assert shown.port.intents == []
-
-
-async def test_a_view_without_widgets_draws_nothing() -> None:
-    """Regression: a drawing that came due while the console ended looked for the audit's list."""
-    async with console(start(short(1))) as shown:
-        pages = [page for page in shown.app._screens.values() if not page.is_mounted]
-        assert len(pages) == 6
-        for page in pages:
-            page.page.redraw()
 
 
 # Where there is little room, or little to say

@@ -22,53 +22,39 @@ foreign = st.text(alphabet=st.sampled_from("xy  …●漢é"), max_size=12).map(
 lines = st.lists(own | foreign, max_size=8).map(tuple)
 
 
-def every_sign() -> set[str]:
-    """Every character beyond ASCII in the source of the console, but for what `connector new` copies."""
+def test_every_sign_in_our_source_has_its_form_in_ascii_and_is_one_cell_wide() -> None:
+    """A new sign without one would not be drawn in such a terminal, a wide one would push what stands right
+    of it into a column that is not its own. But for what `connector new` copies.
+    """
     home = Path(aileron_tui.__file__).parent
     files = {*home.rglob("*.py")} - {*(home / "suite").rglob("*.py")}
     text = "".join(path.read_text(encoding="utf-8") for path in files)
-    return set(re.findall(r"[^\x00-\x7f]", text))
-
-
-def test_every_sign_of_ours_is_one_cell_wide() -> None:
-    """A wide one would push what stands right of it into a column that is not its own."""
+    assert {*re.findall(r"[^\x00-\x7f]", text)} <= {*OURS}
+    assert all(len(each) == 1 and each.isascii() for each in ASCII.values())
     assert {each for each in OURS if cell_len(each) != 1} == set()
 
 
-def test_every_sign_in_our_source_has_its_form_in_ascii() -> None:
-    """A new sign without one would not be drawn in such a terminal."""
-    assert every_sign() <= set(OURS)
-    assert all(len(each) == 1 and each.isascii() for each in ASCII.values())
-
-
 @given(lines, st.integers(0, 80))
-def test_no_sign_changes_the_width_of_its_line(pieces: Line, width: int) -> None:
-    """What stands right of it stays where it is; only the free end of a line may be used."""
+def test_no_sign_changes_the_width_of_its_line_nor_a_letter_from_outside(
+    pieces: Line, width: int
+) -> None:
+    """Only the free end of a line may be used; the last letter before a cut may make room for the second dot."""
     drawn = PLAIN.draw(pieces, width)
     assert cell_width(pieces) <= cell_width(drawn) <= max(cell_width(pieces), width)
     assert all(each.foreign or each.text.isascii() for each in drawn)
-
-
-@given(lines)
-def test_a_letter_from_outside_is_left_alone(pieces: Line) -> None:
-    """Not translated; only the last one before a cut may make room for the second dot."""
-    drawn = PLAIN.draw(pieces, 200)
     before = "".join(each.text for each in pieces if each.foreign)
-    after = "".join(each.text for each in drawn if each.foreign)
+    after = "".join(each.text for each in PLAIN.draw(pieces, 200) if each.foreign)
     rest = iter(before)
     assert all(letter in rest for letter in after)
     ours = "".join(each.text for each in pieces if not each.foreign)
     assert len(before) - len(after) <= ours.count(ELLIPSIS)
 
 
-def test_a_cut_shows_two_dots_and_a_label_too() -> None:
+def test_a_cut_shows_two_dots_and_a_letter_that_is_lacking_a_mark_as_wide_as_it_is() -> None:
     row = justify(truncate(foreign_text("abcdefgh"), 5), (Piece("4:31"),), 10)
     assert plain_text(PLAIN.draw(row, 10)) == "abc.. 4:31"
     footer = line("a approve…   d deny…")
     assert plain_text(PLAIN.draw(footer, 30)) == "a approve..  d deny.."
-
-
-def test_a_letter_that_the_terminal_lacks_is_a_mark_as_wide_as_it_is() -> None:
     latin = Glyphs(ascii=True, charset="latin-1")
     drawn = latin.draw((Piece("né 漢 e\u0301", "text", foreign=True), Piece("✓")), 40)
     assert plain_text(drawn) == "né ?? ?+"

@@ -11,10 +11,9 @@ from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
-from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.grants import ANY, INPUTS, lunch, offers, past, put_to, read, tried
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import record
+from tests.support.screens.states import NOW, mail, record, short, start
 
 VIEW = lunch()
 OFFERED = offers(VIEW)
@@ -46,8 +45,7 @@ def test_enter_approves_this_call_and_makes_the_grant_that_was_chosen() -> None:
     """
     play = opened()
     assert play.asks_for(TryShape).tests == put_to(OFFERED, 1)
-    play.go("3", "● 3 what it reaches stays")
-    play.shows("location     any")
+    play.go("3", "● 3 what it reaches stays", "location     any")
     play.go("h", "in 4 hours (h)")
     play.go("u", "after 100 calls (u)")
     play.go("s", "in this project, any session (s)")
@@ -118,17 +116,14 @@ def test_a_call_that_changed_under_the_panel_is_not_approved() -> None:
 
 
 @pytest.mark.parametrize("unread", [True, False])
-def test_a_second_press_is_asked_for_by_a_denied_answer_and_by_what_was_not_read(
-    unread: bool,
-) -> None:
+def test_a_second_press_is_asked_for_by_a_denied_answer_and_by_what_is_unread(unread: bool) -> None:
     view = mail() if unread else VIEW
     play = opened(view)
     denied = [past(n, denied=why) for n, why in enumerate(("not Jo", "nor him", "x"), start=1)]
     answers(play, view, matching=(*(() if unread else denied), past(4)))
     if not unread:
         play.shows("4 of your last 500 answers would match: 1 approved, 3 denied")
-        play.shows('“Lunch” → jo1@acme.example  you denied: "not Jo"')
-        play.shows("and 1 more that you denied")
+        play.shows('“Lunch” → jo1@acme.example  you denied: "not Jo"', "and 1 more that you denied")
     play.press_alone("enter", "Press enter again")
     assert play.asked(Approve) == []
     play.press_rested("enter")
@@ -167,8 +162,7 @@ def test_foreign_text_of_a_field_or_a_caution_is_marked_and_stays_in_its_column(
     answers(play, view, cautions=("It may write any text (To: a\u202eb).",))
     assert "\u202e" not in play.text
     play.shows("… the document has all of it")
-    play.go("k", "Lunch‹RLO›")
-    play.shows("▲ It may write any text (To: a‹RLO›b).")
+    play.go("k", "Lunch‹RLO›", "▲ It may write any text (To: a‹RLO›b).")
     (row,) = (each for each in play.lines if "Lunch‹RLO›" in each)
     assert "▌ approve" not in row[:30]
     assert all(len(each) <= 80 for each in play.lines)
@@ -192,17 +186,14 @@ def test_a_denial_stands_for_what_the_call_reaches_once_that_was_shown() -> None
     play.go("ctrl+d", "still looking")
     play.press_rested("enter", "enter did nothing")
     play.port.tell(read(VIEW))
-    play.shows("Also denied in this session, for 1 hour: create-event with")
-    play.shows("Calendar: Team")
+    play.shows("Also denied in this session, for 1 hour: create-event with", "Calendar: Team")
     play.type("not now")
     play.press_rested("enter")
     terms = GrantTerms(decision="deny", tests=put_to(OFFERED, 1)[:2], seconds=3600, uses=100)
     assert play.asked(Deny) == [Deny(approval_id=VIEW.approval_id, reason="not now", grant=terms)]
 
 
-def test_a_denial_stands_for_the_arguments_where_nothing_is_reached_and_for_one_call_after_all() -> (
-    None
-):
+def test_a_denial_stands_for_the_arguments_where_nothing_is_reached_or_for_one_call() -> None:
     view = lunch()
     fields = tuple(replace(each, is_reach=False) for each in OFFERED.fields)
     play = rested(start(view))

@@ -11,9 +11,10 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tests.screen.driving import NOW, Console, console
+from tests.screen.driving import Console, console
 from tests.screen.hostile_views import hostile_snapshot
 from tests.support.attacks import ATTACKS, CANARY, cut_to, everything, harmless
+from tests.support.screens.states import NOW
 from tests.support.variants import variants
 
 MARK = CANARY[0]

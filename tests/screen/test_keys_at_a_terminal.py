@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 
@@ -45,14 +46,13 @@ def before_others() -> Iterator[None]:
 class Person:
     """Sits at a console; `decided` is what the core was asked to do."""
 
-    def __init__(self, folder: Path, items: int = 20, **options: object) -> None:
-        folder.mkdir()
+    def __init__(self, folder: Path, **options: Any) -> None:
         self._intents, self._control = folder / "intents", folder / "control"
         self._intents.touch()
         os.mkfifo(self._control)
-        command = [sys.executable, "-I", CHILD, str(self._intents), str(self._control), str(items)]
+        command = [sys.executable, "-I", CHILD, str(self._intents), str(self._control)]
         # So tall that a call is whole on screen whatever was decided before: else nothing is armed.
-        self.pty = Pty(command, **{"size": (120, 60), **options})
+        self.pty = Pty(command, size=(120, 60), **options)
 
     @property
     def decided(self) -> list[str]:
@@ -126,25 +126,11 @@ class Person:
         return longest
 
 
-Sit = Callable[..., Person]
-
-
 @pytest.fixture
-def sit_down(tmp_path: Path) -> Iterator[Sit]:
-    people: list[Person] = []
-
-    def start(**options: object) -> Person:
-        people.append(Person(tmp_path / str(len(people)), **options))
-        return people[-1]
-
-    yield start
-    for person in people:
-        person.pty.close()
-
-
-@pytest.fixture
-def person(sit_down: Sit) -> Person:
-    return sit_down()
+def person(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path, **getattr(request, "param", {}))
+    yield person
+    person.pty.close()
 
 
 def test_a_single_key_at_rest_decides_one_item_and_the_next_starts_unarmed(person: Person) -> None:
@@ -202,9 +188,8 @@ def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None
         person.wait(0.3)
 
 
-def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit_down: Sit) -> None:
+def test_keys_typed_ahead_of_the_first_frame_decide_nothing(person: Person) -> None:
     """What was typed into the shell while the console started is not an answer."""
-    person = sit_down()
     rested, last = 0, monotonic()
     for _ in range(20):
         began = monotonic()
@@ -218,7 +203,7 @@ def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit_down: Sit) -> No
     assert len(set(person.decided)) == len(person.decided) <= 1 + rested
 
 
-def test_escape_leaves_the_call_waiting(person: Person) -> None:
+def test_escape_and_a_pane_without_focus_leave_the_call_waiting(person: Person) -> None:
     person.rest()
     person.press(b"d", lambda: "will read it" in person.cells, "the panel")
     person.wait(REST)
@@ -230,9 +215,6 @@ def test_escape_leaves_the_call_waiting(person: Person) -> None:
     person.type(b"\r")
     person.wait(SILENCE)
     assert person.decided == []
-
-
-def test_a_pane_that_loses_the_focus_decides_nothing_until_it_has_it_back(person: Person) -> None:
     person.rest()
     person.type(b"\x1b[O")
     person.wait(0.15)
@@ -244,9 +226,9 @@ def test_a_pane_that_loses_the_focus_decides_nothing_until_it_has_it_back(person
     person.press(b"a", lambda: bool(person.decided), "a decision")
 
 
-def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit_down: Sit) -> None:
+@pytest.mark.parametrize("person", [{"answers": True}], ids=["answers"], indirect=True)
+def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(person: Person) -> None:
     """On a slow line the next item is chosen long before it is seen: the key waits for the terminal."""
-    person = sit_down(answers=True)
     person.rest()
     person.type(b"j")
     sleep(1.5)  # the line stands still: nothing of what was written arrives
@@ -294,9 +276,7 @@ def test_what_is_typed_while_the_process_is_stopped_is_dropped(person: Person) -
     assert modes & termios.ECHO
 
 
-def test_a_fault_of_the_screen_ends_with_a_sentence_and_restores_the_terminal(
-    person: Person,
-) -> None:
+def test_a_fault_of_the_screen_is_said_and_restores_the_terminal(person: Person) -> None:
     """No traceback and none of its values: they would print what agents and services said."""
     person.rest()
     person.make("fault")
@@ -317,9 +297,7 @@ def test_only_known_sequences_reach_the_terminal(person: Person) -> None:
     assert person.pty.cells.titles
 
 
-def test_a_page_that_one_comes_back_to_is_drawn_again_and_sigterm_restores_the_terminal(
-    person: Person,
-) -> None:
+def test_a_page_is_drawn_again_and_sigterm_restores_the_terminal(person: Person) -> None:
     """Going to and fro leaves no page that stands still; Pilot draws by itself, a terminal does not."""
     pty = person.pty
     pty.shows("WILL HAPPEN")

@@ -15,11 +15,11 @@ from aileron_core.console_port.events import (
 )
 from aileron_core.console_port.field_views import PreviewView
 from aileron_tui.draw.glyphs import Glyphs
-from tests.screen.driving import NOW, mail, resting, short, start
+from tests.screen.driving import resting
 from tests.support.screens.calls import drifted, snapshot
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.play import rested
-from tests.support.screens.states import need
+from tests.support.screens.states import NOW, mail, need, short, start
 from tests.support.variants import variants
 
 
@@ -63,9 +63,7 @@ def _states() -> dict[str, tuple[Snapshot, tuple[CoreEvent, ...]]]:
 
 @pytest.mark.parametrize("glyphs", [Glyphs(), Glyphs(ascii=True)], ids=["signs", "ascii"])
 @pytest.mark.parametrize("compact", [True, False])
-def test_with_all_colour_taken_away_no_two_states_look_the_same(
-    compact: bool, glyphs: Glyphs
-) -> None:
+def test_without_all_colour_no_two_states_look_the_same(compact: bool, glyphs: Glyphs) -> None:
     """A word or a sign says what a colour says: the bare letters on screen differ in every state."""
     texts: dict[str, str] = {}
     for name, (state, events) in _states().items():

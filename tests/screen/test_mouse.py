@@ -4,8 +4,9 @@ import pytest
 from textual.events import MouseScrollDown
 
 from aileron_core.console_port.intents import RefreshPreview
-from tests.screen.driving import Console, console, key_of, mail, resting, short, start
+from tests.screen.driving import Console, console, resting
 from tests.support.screens.play import Play
+from tests.support.screens.states import key_of, mail, short, start
 
 
 async def click(shown: Console, x: int, y: int) -> None:

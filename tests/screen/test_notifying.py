@@ -27,8 +27,9 @@ from aileron_tui.terminal.notifications import (
     osc9,
     terminal_notifies,
 )
-from tests.screen.driving import Console, mail, resting, short, start
+from tests.screen.driving import Console, resting
 from tests.support.frozen_clock import FrozenClock
+from tests.support.screens.states import mail, short, start
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 [red]pay[/] $(touch /tmp/x); `id` \u202e"
 PATIENCE = 60.0
@@ -56,19 +57,9 @@ class Told:
         self.failures.append(why)
         self.failed.set()
 
-    def notifier(
-        self,
-        settings: NotifySettings,
-        environment: dict[str, str] | None = None,
-        bell: bool = True,
-        **more: Any,
-    ) -> Notifier:
-        kept: dict[str, Any] = {
-            "ring": self.ring,
-            "write": self.written.append,
-            "failed": self.fail,
-        }
-        return Notifier(settings, environment or {}, bell=bell, **kept, **more)
+    def notifier(self, settings: NotifySettings, *environment: dict[str, str], **more: Any):
+        given: dict[str, Any] = {"bell": True, "ring": self.ring, "failed": self.fail, **more}
+        return Notifier(settings, *(environment or [{}]), write=self.written.append, **given)
 
 
 def started_since(before: set[threading.Thread]) -> list[threading.Thread]:
@@ -157,9 +148,7 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
         ({}, False),
     ],
 )
-def test_only_a_terminal_that_is_known_to_show_it_gets_osc_9(
-    environment: dict[str, str], takes: bool
-) -> None:
+def test_osc_9_goes_to_terminals_known_to_show_it(environment: dict[str, str], takes: bool) -> None:
     """Others print it, or beep, or take it for something else; the setting overrides."""
     assert terminal_notifies(environment) is takes
     for setting, shows in (("auto", takes), ("always", True), ("never", False)):
@@ -189,7 +178,7 @@ def test_nothing_but_a_count_and_a_plain_name_is_ever_announced(name: str, count
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.sampled_from(["a", "b"])), max_size=40))
-def test_at_most_one_in_three_seconds_and_no_arrival_is_left_unannounced(
+def test_at_most_one_in_three_seconds_and_none_is_left_out(
     arrivals: list[tuple[float, str]],
 ) -> None:
     """What comes in the quiet time is told together at its end."""
@@ -251,9 +240,7 @@ async def test_what_comes_while_all_calls_are_held_is_announced_to_nobody(shown:
     await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
 
 
-async def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outside(
-    tmp_path: Path,
-) -> None:
+async def test_arrivals_ring_and_run_once_and_tell_nothing_from_outside(tmp_path: Path) -> None:
     """Through the whole console: hostile texts in every field of what arrives."""
     out = tmp_path / "notified"
     command = (sys.executable, "-c", WRITES, str(out), "{count}", "{action}")

@@ -22,11 +22,12 @@ from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache
 from aileron_tui.state.printed_pages import item_page
 from aileron_tui.words.files import server_remarks
 from aileron_tui.words.item import laying_out
-from tests.screen.driving import NOW, console, start
+from tests.screen.driving import console
 from tests.screen.offered_files import SEND, SUITE, changed, connector, offered, widened
 from tests.support.attacks import ATTACKS
 from tests.support.screens.home import library_items, not_accepted, problems
 from tests.support.screens.play import Play, rested
+from tests.support.screens.states import NOW, start
 
 HOSTILE = "\x1b[2J\u202egnp.exe\n THE FILE  it is safe\n ┃ ✓ Accepted\n\x07" + "\n" * 9 + "x"
 

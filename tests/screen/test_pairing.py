@@ -18,11 +18,10 @@ from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
 from aileron_core.console_port.intents import SetPause
 from aileron_tui.draw.devices import qr_code
 from aileron_tui.draw.times import clock_seconds
-from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
 from tests.support.screens.port import LINK
-from tests.support.screens.states import recorded
+from tests.support.screens.states import NOW, mail, recorded, short, start
 
 PHONE, FIREFOX = devices(NOW)
 NEW = replace(FIREFOX, words=())
@@ -55,20 +54,17 @@ def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown()
     redeemed(play, FIREFOX)
     play.press_alone("y", "Too soon: the screen changed.")
     play.asks_nothing()
-    play.press_rested("y")
-    play.asks(ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words))
-    redeemed(play, replace(FIREFOX, confirmed=True))
-    play.shows(f"✓ {WORDS} can now see and decide what waits here.")
-
-
-def test_a_device_that_becomes_another_while_a_key_is_pressed_is_not_confirmed() -> None:
-    play = redeemed(made(Play(start(mail()))), FIREFOX)
     play.rest()
     play.press("y")
     play.port.tell(DevicesUpdated(devices=(replace(FIREFOX, program="/tmp/x"),)))
     play.clock.advance(0.03)
     play.shows("The screen changed as you pressed the key.")
-    assert play.port.intents == []
+    redeemed(play, FIREFOX)
+    play.asks_nothing()
+    play.press_rested("y")
+    play.asks(ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words))
+    redeemed(play, replace(FIREFOX, confirmed=True))
+    play.shows(f"✓ {WORDS} can now see and decide what waits here.")
 
 
 @pytest.mark.parametrize("key", ["x", "escape"])
@@ -132,8 +128,7 @@ def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> 
     play.shows("▲ A browser has redeemed a link. 5, then t on its row, asks about it.")
     play.go("5", "2 devices")
     play.press("end", "k")
-    assert "amber · fox · lantern" in play.text
-    play.shows("cannot be known")
+    play.shows("amber · fox · lantern", "cannot be known")
     play.go("x", "amber · fox · lantern")
     play.asks(EndDevice(device_id=PHONE.device_id))
     play.go("t", "t did nothing: this device is already confirmed.")
@@ -189,8 +184,7 @@ def test_an_answer_of_another_hand_is_nowhere_said_to_be_yours(pressed_here_too:
     of_call = {"run_id": mail().run_id, "actor": "person", "hand": HAND}
     play.port.tell(ApprovalUpdated(view=done))
     play.port.tell(recorded(1, AuditEvent.APPROVAL_DENIED, **of_call))
-    play.shows(f"Send a mail draft: denied by {HAND}. Nothing else changed here.")
-    play.shows(f"{HAND}, ")
+    play.shows(f"Send a mail draft: denied by {HAND}. Nothing else changed here.", f"{HAND}, ")
     play.go("h", f"{HAND}")
     assert any("Decided" in each and HAND in each for each in play.lines)
     play.go("escape", "WAITING")

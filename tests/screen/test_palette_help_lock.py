@@ -15,10 +15,11 @@ from aileron_tui.screens.console import ConsoleScreen, LockScreen
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.line_input import LineInput
-from tests.screen.driving import NOW, console, resting, short, start
+from tests.screen.driving import console, resting
 from tests.support.screens.drawn import situation
 from tests.support.screens.home import library_items, sessions
 from tests.support.screens.play import rested
+from tests.support.screens.states import NOW, short, start
 
 STATE = start(short(1), short(2), library=library_items(NOW), sessions=sessions(NOW))
 
@@ -50,8 +51,7 @@ async def test_after_the_palette_every_key_rests_anew() -> None:
         keys = ("colon", *"quit", "enter")
         shown.paste(*(events.Key(key, key if len(key) == 1 else None) for key in keys))
         await shown.shows("every command by name")
-        shown.clock.advance(1)
-        await shown.press_alone("escape", "WILL HAPPEN")
+        await shown.go("escape", "WILL HAPPEN")
         assert shown.app.is_running
         assert "every command" not in shown.text
         assert not shown.armed

@@ -14,11 +14,10 @@ from aileron_core.console_port.events import (
     StorageHealth,
 )
 from aileron_core.console_port.intents import SetPause, StopEverything, StopRun, UndoRun
-from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import sessions
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import recorded
+from tests.support.screens.states import NOW, mail, recorded, short, start
 
 SESSIONS = sessions(NOW)
 STATE = start(short(1), short(2), sessions=SESSIONS)

@@ -16,7 +16,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, UNLOCKED, accounts
-from tests.screen.driving import NOW, Console, app_on, mail, short, start
+from tests.screen.driving import Console, app_on
 from tests.screen.offered_files import changed, suite_of_515
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.calls import snapshot
@@ -24,7 +24,18 @@ from tests.support.screens.grants import lunch, past, read, tried
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.rules import LUNCH, NO_SAM, OPEN, POST, READS, STRIPE
-from tests.support.screens.states import DRAFT, TO, WORK, change, held, need
+from tests.support.screens.states import (
+    DRAFT,
+    NOW,
+    TO,
+    WORK,
+    change,
+    held,
+    mail,
+    need,
+    short,
+    start,
+)
 from tests.support.screens.states import HOME as AT_HOME
 from tests.support.screens.tool_calls import command, edit
 

@@ -136,7 +136,17 @@ def test_the_line_that_ends_the_lock_does_nothing_else(reader: Reader, typed: by
     assert any("✓ Approved: Send a mail draft" in each for each in outputs)
 
 
-def test_the_call_is_printed_with_code_points_and_again_without(reader: Reader) -> None:
+def test_an_item_is_printed_again_with_code_points_and_other_views_are_named(
+    reader: Reader,
+) -> None:
+    assert "WILL HAPPEN  fetched" in reader.answers("1")
+    for key, command in zip(
+        "23456", ("audit list", "audit list", "action list", "status", "binding list"), strict=True
+    ):
+        assert f"aileron {command}" in reader.answers(key)
+    for key in ("X", "z", "/ agent:goose", "1 2", "ü"):
+        assert f"{key} does nothing here now." in reader.answers(key)
+    assert reader.intents == ""
     folded = next(page for _ in range(8) if "‹ZWSP×3›" in (page := reader.answers("n")))
     assert "‹412 blank lines›" in folded
     assert "u code points" in folded
@@ -148,17 +158,6 @@ def test_the_call_is_printed_with_code_points_and_again_without(reader: Reader) 
     assert "▲ Hidden text in Subject: ZWSP (and 2 more). Press a again" in reader.answers("a")
     assert reader.intents == ""
     assert "✓ Approved: Send a mail draft" in reader.answers("a")
-
-
-def test_an_item_is_printed_again_and_other_views_are_named(reader: Reader) -> None:
-    assert "WILL HAPPEN  fetched" in reader.answers("1")
-    for key, command in zip(
-        "23456", ("audit list", "audit list", "action list", "status", "binding list"), strict=True
-    ):
-        assert f"aileron {command}" in reader.answers(key)
-    for key in ("X", "z", "/ agent:goose", "1 2", "ü"):
-        assert f"{key} does nothing here now." in reader.answers(key)
-    assert reader.intents == ""
 
 
 @child("0", "devices")

@@ -11,10 +11,11 @@ from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, 
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.commands import key_label
 from aileron_tui.state.pending_intents import file_key
-from tests.screen.driving import NOW, Console, mail, short, start
+from tests.screen.driving import Console
 from tests.support.screens.calls import drifted
 from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
+from tests.support.screens.states import NOW, mail, short, start
 from tests.support.variants import ALL, variants
 
 PRESSES = 200 if ALL else 80
@@ -224,9 +225,7 @@ def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_n
     play.asks()
 
 
-async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
-    shown: Console,
-) -> None:
+async def test_a_key_that_a_question_does_not_know_is_answered_in_it(shown: Console) -> None:
     await shown.press_alone("ctrl+k", "Stop everything?")
     await shown.go("a", "a did nothing: answer the question first.")
     await shown.press_alone("escape")

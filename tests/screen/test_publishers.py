@@ -17,9 +17,9 @@ from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item, SuiteFiles
 from aileron_tui.state.printed_pages import row_page
 from aileron_tui.state.tables.library import LibraryTable
-from tests.screen.driving import NOW, start
 from tests.screen.offered_files import SUITE, connector, held_file, offered
 from tests.support.screens.play import Play
+from tests.support.screens.states import NOW, start
 
 NAME = "github://example/tracker"
 NEW = PublisherView(name=NAME, key="SHA256:new")

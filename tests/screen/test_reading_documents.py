@@ -21,12 +21,18 @@ MAIL = f'<p>Pay <a href="{TARGET}">https://bank.example.com/pay</a> now.'
 
 
 def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
-    """The lines that the reader drew count as seen; in it no key decides."""
+    """The lines that the reader drew count as seen, and no others; in it no key decides."""
     play = Play(start(body(LONG)), size=(80, 24))
     before = play.document.height
     play.go("v", "line 5 of")
     assert play.document.height >= before + 4
     assert play.document.height >= 20
+    play.rest()
+    play.press("v")
+    play.press_rested("a", "not seen")
+    play.quiet()
+    assert play.asked(Approve) == []
+    play.go("v", "line 5 of")
     for _ in range(8):
         play.rest()
         play.press("space")
@@ -53,17 +59,6 @@ def test_the_reader_says_which_call_it_shows() -> None:
     assert re.search(head, play.lines[0]), play.lines[0]
     assert play.lines[1].startswith(" WILL HAPPEN")
     play.go("v", "Unverified agent")
-
-
-def test_what_the_reader_did_not_show_is_not_seen() -> None:
-    play = Play(start(body(LONG)), size=(80, 24))
-    play.go("v", "line 5 of")
-    play.rest()
-    play.press("v")
-    play.press_rested("a")
-    play.quiet()
-    assert play.asked(Approve) == []
-    assert "unread" in play.text or "not seen" in play.text
 
 
 def test_a_search_goes_to_its_matches_and_marks_them() -> None:
@@ -122,9 +117,7 @@ async def test_a_link_is_opened_after_all_of_it_was_shown(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("size", "length"), [((60, 16), 600), ((80, 24), 600), ((120, 36), 6000)])
-def test_a_link_that_cannot_be_shown_whole_is_not_opened(
-    size: tuple[int, int], length: int
-) -> None:
+def test_a_link_that_is_not_shown_whole_is_not_opened(size: tuple[int, int], length: int) -> None:
     """What is opened was on screen to its last character; the keys stay in view either way."""
     url = f"https://a.example/{'x' * length}?last=9"
     play = Play(start(body(url)), size=size)

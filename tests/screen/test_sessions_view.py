@@ -13,9 +13,10 @@ from aileron_core.console_port.view_models import (
     WentAroundView,
 )
 from aileron_tui.app import AileronApp
-from tests.screen.driving import NOW, console, mail, start
+from tests.screen.driving import console
 from tests.support.screens.home import sessions
 from tests.support.screens.play import Play
+from tests.support.screens.states import NOW, mail, start
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
 STATE = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
@@ -32,8 +33,7 @@ def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     assert "WILL HAPPEN" not in "\n".join(play.lines[-3:])
     play.go("escape", "Connected agents.")
     play.go("home", "")
-    play.go("x", "End the session of codex?")
-    assert "Its token stops working. Its 2 calls keep waiting." in play.text
+    play.go("x", "End the session of codex?", "Its token stops working. Its 2 calls keep waiting.")
     play.press_alone("enter")
     assert play.port.intents == [], "the question was not there for 400 ms"
     play.go("escape", "Connected agents.")
@@ -68,8 +68,7 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     """The list counts it, its row's detail names it; the key opens the session first, and decides there."""
     asks = replace(CODEX, hosts=HostsView(refused=(RefusedHost(ASKED, ""), RefusedHost(NEXT, ""))))
     play = Play(start(mail(), sessions=(asks, CLAUDE, RELAY)))
-    play.go("5", "▲ 1 asks for a host")
-    assert f"▲ asks for {ASKED}" in play.text
+    play.go("5", "▲ 1 asks for a host", f"▲ asks for {ASKED}")
     play.press_rested("t", "NETWORK")
     assert play.port.intents == []
     play.read_all()
@@ -91,9 +90,7 @@ def around(*tools: str) -> ToolCallsView:
 AROUND = replace(CODEX, tool_calls=around("exec_command"))
 
 
-async def test_going_around_the_gate_rings_once_for_each_session(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_going_around_the_gate_rings_once_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for those that had before this console, nor for a second tool, nor for a call that is through the gate."""
     rung: list[int] = []
     monkeypatch.setattr(AileronApp, "bell", lambda _: rung.append(1))

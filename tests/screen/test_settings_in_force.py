@@ -11,7 +11,8 @@ from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY, SettingsInForce, remap_keys
 from aileron_tui.terminal.notifications import Notification
-from tests.screen.driving import Console, console, resting, short, start
+from tests.screen.driving import Console, console, resting
+from tests.support.screens.states import short, start
 
 SWAPPED = remap_keys((("approve", "d"), ("deny", "a")))
 LOCKED = VaultStatus(state="locked", entries=1)
@@ -90,10 +91,7 @@ def test_with_an_unlocked_vault_the_sentence_names_the_file_to_accept() -> None:
     said = startup_warnings(unverified(vault), vault=vault, withheld=("keys",))
     until = "▲ keys of config.toml: not in force until you accept config.toml"
     assert any(plain_text(each).startswith(until) for each in said)
-
-
-def test_the_settings_of_a_file_that_changes_none_of_these_are_not_mentioned() -> None:
     in_force = SettingsInForce(DEFAULT_REGISTRY, 0.4)
     for accepted in (False, True):
         assert not in_force.follow(accepted=accepted)
-        assert in_force.withheld == ()
+        assert in_force.withheld == (), "a file that changes none of these is not mentioned"

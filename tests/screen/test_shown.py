@@ -267,9 +267,7 @@ async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, 
 # A fault while drawing: the item waits on, and everything else goes on
 
 
-def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it_nor_holds_up_others(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_item_that_cannot_be_drawn_waits_undecided(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "aileron_tui"):
         play = Play(start(broken(), short(2)))
         play.shows(words.status.UNDRAWABLE)
@@ -280,8 +278,7 @@ def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it_nor_holds_up_
         assert "approve" not in play.keys
         assert "deny" not in play.keys
         for key in ("a", "a", "d", "enter", "r", "t"):
-            play.clock.advance(1)
-            play.press_alone(key)
+            play.go(key)
         assert play.port.intents == []
     (message,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
     assert message.startswith("an item could not be drawn: RuntimeError at ")

@@ -83,9 +83,7 @@ def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
     suite(count=3),
     suite(held_file("a", gated=False), held_file("b", gated=False)),
 ], ids=["nothing to review first", "nothing else"])  # fmt: skip
-def test_the_other_key_is_there_only_where_it_does_something_else(
-    held: tuple[NotAcceptedView, ...],
-) -> None:
+def test_the_other_key_is_there_where_it_does_more(held: tuple[NotAcceptedView, ...]) -> None:
     play = rested(start(held=held))
     assert "accept the rest" not in play.keys
     play.press_alone("T", "T did nothing: nothing here has to be reviewed first.")
@@ -168,9 +166,7 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
         ('hash = "sha256:aa"', 'hash = "sha256:cc"', False),
     ],
 )
-def test_what_a_new_version_changes_of_every_file_is_one_line(
-    old: str, new: str, folds: bool
-) -> None:
+def test_what_a_version_changes_of_every_file_is_one_line(old: str, new: str, folds: bool) -> None:
     def text(version: str, hash_: str) -> str:
         return (
             f'+++\nversion = "{version}"\nsource = "github://a/b/actions/x@{version}"\n'

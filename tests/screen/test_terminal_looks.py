@@ -75,8 +75,7 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
     with console_with(tmp_path, config, **environment) as shown:
         shown.shows("? help")  # in the last line
         if not config:
-            shown.shows("each letter it cannot show")
-            shown.shows("Q3 numbers, final ? 3 people")
+            shown.shows("each letter it cannot show", "Q3 numbers, final ? 3 people")
             assert re.findall(rb"[\x80-\xff]+", shown.raw) == []
         else:
             # What was read last may end within a letter.

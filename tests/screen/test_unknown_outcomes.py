@@ -10,9 +10,19 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.field_views import LookView
 from aileron_core.console_port.intents import Acknowledge, MarkReadBackSeen, RefetchPreview
 from aileron_core.console_port.view_models import ApprovalView
-from tests.screen.driving import NOW, console, mail, short, start
+from tests.screen.driving import console
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import AS_APPROVED, TO, change, differing, record
+from tests.support.screens.states import (
+    AS_APPROVED,
+    NOW,
+    TO,
+    change,
+    differing,
+    mail,
+    record,
+    short,
+    start,
+)
 
 
 def lost(**changes: object) -> ApprovalView:

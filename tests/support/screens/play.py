@@ -359,8 +359,10 @@ class Play(Watched):
         self.settled()
         assert holds(), f"never came: {what}\n{self.text}"
 
-    def shows(self, text: str) -> None:
-        self.until(lambda: text in self.text, text)
+    def shows(self, *texts: str) -> None:
+        self.settled()
+        for each in texts:
+            assert each in self.text, f"never came: {each}\n{self.text}"
 
     def tick(self) -> None:
         self.model.tick(self.clock.monotonic())
@@ -416,21 +418,21 @@ class Play(Watched):
                 page.panel.typed(self.field.value)
         page.end_key()
 
-    def press_alone(self, key: str, text: str = "") -> None:
-        """Press one key, and be silent after it for long enough; then *text* is shown."""
+    def press_alone(self, key: str, *texts: str) -> None:
+        """Press one key, and be silent after it for long enough; then *texts* are shown."""
         self.press(key)
         self.clock.advance(0.03)
-        self.shows(text)
+        self.shows(*texts)
 
-    def press_rested(self, key: str, text: str = "") -> None:
-        """Rest before what is drawn, and press one key; then *text* is shown."""
+    def press_rested(self, key: str, *texts: str) -> None:
+        """Rest before what is drawn, and press one key; then *texts* are shown."""
         self.rest()
-        self.press_alone(key, text)
+        self.press_alone(key, *texts)
 
-    def go(self, key: str, text: str) -> None:
-        """Press one key at rest; then *text* is shown."""
+    def go(self, key: str, *texts: str) -> None:
+        """Press one key at rest; then *texts* are shown."""
         self.clock.advance(0.5)
-        self.press_alone(key, text)
+        self.press_alone(key, *texts)
 
     def to_row(self, name: str) -> None:
         """Go down the list until the selected row has *name*."""
