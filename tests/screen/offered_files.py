@@ -67,37 +67,32 @@ def changed() -> NotAcceptedView:
 
 def connector() -> NotAcceptedView:
     """Return a connector that was accepted, and may reach one more host now, with other code."""
-    old = '[connector]\nname = "local://aileron/notes"\nversion = "1.0.0"\n\n'
-    old += '[capabilities.network]\nhosts = ["notes.example:443"]\n'
-    new = old.replace('["notes.example:443"]', '["notes.example:443", "collect.example:443"]')
-    module = ("131,072 bytes, sha256:" + "a1" * 32, "132,096 bytes, sha256:" + "b2" * 32)
+    name, kept, more = "local://aileron/notes", "notes.example:443", "collect.example:443"
+    old = f'[connector]\nname = "{name}"\nversion = "1.0.0"\n\n'
+    old += f'[capabilities.network]\nhosts = ["{kept}"]\n'
+    was, now = "131,072 bytes, sha256:" + "a1" * 32, "132,096 bytes, sha256:" + "b2" * 32
+    changes = (
+        AcceptanceChangeView(kind="hosts", direction="wider", after=more),
+        AcceptanceChangeView(kind="module", direction="other", before=was, after=now),
+    )
+    before = AcceptedBeforeView(
+        name=f"{name}@1.0.0",
+        digest="sha256:" + "ef" * 32,
+        accepted_at=NOW - 86_400,
+        text=old,
+        changes=changes,
+    )
+    text = old.replace(f'["{kept}"]', f'["{kept}", "{more}"]')
     return NotAcceptedView(
         kind="connector",
-        name="local://aileron/notes@1.0.0",
+        name=f"{name}@1.0.0",
         file="store/connectors/sha256/" + "cd" * 32,
         digest="sha256:" + "cd" * 32,
         change="changed",
         gated=None,
-        connector="local://aileron/notes",
-        hosts=("collect.example:443", "notes.example:443"),
-        content=FileContentView(
-            text=new,
-            module=module[1],
-            before=AcceptedBeforeView(
-                name="local://aileron/notes@1.0.0",
-                digest="sha256:" + "ef" * 32,
-                accepted_at=NOW - 86_400,
-                text=old,
-                changes=(
-                    AcceptanceChangeView(
-                        kind="hosts", direction="wider", after="collect.example:443"
-                    ),
-                    AcceptanceChangeView(
-                        kind="module", direction="other", before=module[0], after=module[1]
-                    ),
-                ),
-            ),
-        ),
+        connector=name,
+        hosts=(more, kept),
+        content=FileContentView(text=text, module=now, before=before),
     )
 
 

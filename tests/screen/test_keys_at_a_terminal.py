@@ -288,15 +288,6 @@ def test_a_fault_of_the_screen_is_said_and_restores_the_terminal(person: Person)
     assert person.decided == []
 
 
-def test_only_known_sequences_reach_the_terminal(person: Person) -> None:
-    person.rest()
-    for key in (b"j", b"k", b" ", b"2", b"1", b"?", b"\x1b", b"d", b"\x1b"):
-        person.type(key)
-        person.wait(0.25)
-    assert person.pty.cells.strangers == []
-    assert person.pty.cells.titles
-
-
 def test_a_page_is_drawn_again_and_sigterm_restores_the_terminal(person: Person) -> None:
     """Going to and fro leaves no page that stands still; Pilot draws by itself, a terminal does not."""
     pty = person.pty

@@ -73,17 +73,28 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
     assert at_once < directly / 3
 
 
-@pytest.mark.parametrize(
-    ("characters", "at_once"), [(LARGE_CHARACTERS - 100, True), (LARGE_CHARACTERS + 1, False)]
-)
-def test_only_what_is_large_is_laid_out_elsewhere(characters: int, *, at_once: bool) -> None:
-    """An ordinary mail or difference stands there whole with the key that selects it."""
-    pages = DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
-    view = large(1, characters)
-    assert foreign_size(view) >= characters
-    pages.layout(Item(key="k", approval=view), FORM, NOW)
-    assert pages.is_complete is at_once
+def test_only_what_is_large_or_has_to_be_converted_is_laid_out_elsewhere() -> None:
+    """An ordinary mail or difference stands there whole with the key that selects it. A row made anew of the
+    same call is not laid out again: so the list of decisions can show one at every drawing.
+    """
+    for characters, at_once in ((LARGE_CHARACTERS - 100, True), (LARGE_CHARACTERS + 1, False)):
+        pages = DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
+        view = large(1, characters)
+        assert foreign_size(view) >= characters
+        first = pages.layout(Item(key="k", approval=view), FORM, NOW)
+        assert pages.is_complete is at_once
+        if at_once:
+            assert pages.layout(Item(key="k", approval=view), FORM, NOW) is first
+            assert pages.layout(Item(key="k", approval=large(1, 200)), FORM, NOW) is not first
     assert START_CHARACTERS < LARGE_CHARACTERS
+    opened = OpenedCall(DecisionScreens())
+    opened.open("r1")
+    for form, at_once in (("", True), ("html", False)):
+        call = CallView(approval=body("<p>lorem</p>" * 1_000, form), gated=True)
+        opened.on_read(CallRead(run_id="r1", call=call))
+        pages = DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
+        assert opened.page(pages, FORM, NOW) is not None
+        assert pages.is_complete is at_once
 
 
 async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
@@ -104,26 +115,6 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
         assert model.reading.unseen > model.reading.total - 60
         await shown.shows("▲ hidden text")
         assert "approve" in shown.keys
-
-
-def test_a_row_made_anew_of_the_same_call_is_not_laid_out_again() -> None:
-    """So the list of decisions can show one at every drawing."""
-    pages, view = DocumentCache(DEFAULT_REGISTRY), large(1, 100)
-    first = pages.layout(Item(key="k", approval=view), FORM, NOW)
-    assert pages.layout(Item(key="k", approval=view), FORM, NOW) is first
-    assert pages.layout(Item(key="k", approval=large(1, 200)), FORM, NOW) is not first
-
-
-def test_making_readable_text_of_a_mail_counts_as_much_work() -> None:
-    """The page of a decided call is made in the background as its item was."""
-    opened = OpenedCall(DecisionScreens())
-    opened.open("r1")
-    for form, at_once in (("", True), ("html", False)):
-        view = body("<p>lorem</p>" * 1_000, form)
-        opened.on_read(CallRead(run_id="r1", call=CallView(approval=view, gated=True)))
-        pages = DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
-        assert opened.page(pages, FORM, NOW) is not None
-        assert pages.is_complete is at_once
 
 
 async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:

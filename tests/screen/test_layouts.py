@@ -4,15 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from aileron_core.console_port import events
 from aileron_core.console_port.account_views import AccountView
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    CoreEvent,
-    CoreLost,
-    PauseChanged,
-    Snapshot,
-    StorageHealth,
-)
 from aileron_core.console_port.field_views import PreviewView
 from aileron_tui.draw.glyphs import Glyphs
 from tests.screen.driving import resting
@@ -23,7 +16,7 @@ from tests.support.screens.states import NOW, mail, need, short, start
 from tests.support.variants import variants
 
 
-def _states() -> dict[str, tuple[Snapshot, tuple[CoreEvent, ...]]]:
+def _states() -> dict[str, tuple[events.Snapshot, tuple[events.CoreEvent, ...]]]:
     none = PreviewView(status="none", host="gmail.googleapis.com")
     gone = PreviewView(status="unavailable", reason="answered 503", updated_at=NOW - 2)
     looking = replace(mail(1).preview, status="fetching", updated_at=NOW - 1)
@@ -45,17 +38,20 @@ def _states() -> dict[str, tuple[Snapshot, tuple[CoreEvent, ...]]]:
         "routed": short(1, routed=("gmail.googleapis.com:443 -> 127.0.0.1:9001",)),
         "ends soon": short(1, expires_at=NOW + 30),
     }
-    found: dict[str, tuple[Snapshot, tuple[CoreEvent, ...]]] = {
+    found: dict[str, tuple[events.Snapshot, tuple[events.CoreEvent, ...]]] = {
         name: (start(view), ()) for name, view in views.items()
     }
     for state in ("completed", "failed", "unknown", "denied", "expired", "withdrawn"):
         said = "It is said how." if state != "denied" else ""
         ends = short(1, state=state, outcome=said, decided_at=NOW - 3, ended_at=NOW - 1, decided_by="person")  # fmt: skip
-        found[state] = (start(short(1)), (ApprovalUpdated(view=ends),))
+        found[state] = (start(short(1)), (events.ApprovalUpdated(view=ends),))
     return found | {
-        "the core has ended": (start(short(1)), (CoreLost(message="It ended."),)),
-        "nothing can run": (start(short(1)), (StorageHealth(writable=False, message="Full."),)),
-        "paused": (start(short(1)), (PauseChanged(paused_at=NOW - 5),)),
+        "the core has ended": (start(short(1)), (events.CoreLost(message="It ended."),)),
+        "nothing can run": (
+            start(short(1)),
+            (events.StorageHealth(writable=False, message="Full."),),
+        ),
+        "paused": (start(short(1)), (events.PauseChanged(paused_at=NOW - 5),)),
         "a file is not accepted": (start(held=snapshot(NOW).not_accepted), ()),
         "nothing waits": (start(), ()),
     }
@@ -66,9 +62,9 @@ def _states() -> dict[str, tuple[Snapshot, tuple[CoreEvent, ...]]]:
 def test_without_all_colour_no_two_states_look_the_same(compact: bool, glyphs: Glyphs) -> None:
     """A word or a sign says what a colour says: the bare letters on screen differ in every state."""
     texts: dict[str, str] = {}
-    for name, (state, events) in _states().items():
+    for name, (state, happen) in _states().items():
         seen = name != "waits, not all seen"
-        shown = Drawn(state, compact=compact, seen=seen, glyphs=glyphs).tell(*events)
+        shown = Drawn(state, compact=compact, seen=seen, glyphs=glyphs).tell(*happen)
         below = shown.item if shown.model.current_item is not None else shown.calm
         text = "\n".join([shown.top_bar, shown.banner, *shown.rows, below])
         assert text not in texts.values(), name
@@ -100,7 +96,7 @@ def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
     """In the compact layout an arrival moves the item down by a row; up to five, then no more."""
     play = rested(start(short(1)), size=(80, 40))
     for arrivals, height in (((), 1), ((2,), 2), (range(3, 9), 5)):
-        play.port.tell(*(ApprovalUpdated(view=short(n)) for n in arrivals))
+        play.port.tell(*(events.ApprovalUpdated(view=short(n)) for n in arrivals))
         play.settled()
         assert play.queue.height == height
         assert play.armed == (height == 1)

@@ -4,7 +4,7 @@ import pytest
 from textual.events import MouseScrollDown
 
 from aileron_core.console_port.intents import RefreshPreview
-from tests.screen.driving import Console, console, resting
+from tests.screen.driving import Console, resting
 from tests.support.screens.play import Play
 from tests.support.screens.states import key_of, mail, short, start
 
@@ -52,7 +52,7 @@ def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
     play.asks_nothing()
 
 
-async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
+async def test_a_click_on_any_other_key_does_what_it_does_but_nothing_behind_a_question() -> None:
     """It decides nothing, so a hand on the mouse may do it. What only looks elsewhere may be clicked too."""
     async with resting(start(short(1), short(2)), size=(200, 60)) as shown:
         await click(shown, *cell_of(shown, -1, "refetch"))
@@ -69,6 +69,13 @@ async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
         await shown.press_alone("escape")
         await click(shown, *cell_of(shown, -1, "help"))
         await shown.shows("fetch the preview again")
+        await shown.press_alone("escape")
+        await shown.press_rested("d", "Reason (codex will read it):")
+        region = shown.region("#queue")
+        await click(shown, region.x + 5, region.y + 2)
+        await click(shown, *cell_of(shown, 0, "Activity"))
+        assert shown.selected == key_of(1), "what the person writes is about what stands there"
+        assert (shown.model.view, shown.model.panel) == ("waiting", "deny")
 
 
 def test_a_click_takes_back_the_first_of_two_presses_and_on_read_on_reads_on() -> None:
@@ -79,17 +86,6 @@ def test_a_click_takes_back_the_first_of_two_presses_and_on_read_on_reads_on() -
     assert play.model.pressed_once == ""
     play.pressed_by_mouse("read_on")
     assert play.document.top == play.document.height - 2
-
-
-async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
-    async with console(start(short(1), short(2))) as shown:
-        await shown.press_rested("d", "Reason (codex will read it):")
-        region = shown.region("#queue")
-        await click(shown, region.x + 5, region.y + 2)
-        assert shown.selected == key_of(1)
-        await click(shown, *cell_of(shown, 0, "Activity"))
-        assert shown.model.view == "waiting"
-        assert shown.model.panel == "deny"
 
 
 async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:

@@ -1,16 +1,19 @@
-"""What stands over a page: every command by name, the keys, and nothing at all while it is locked."""
+"""What stands over a page: every command by name, the keys, and nothing at all while it is locked; a demo's line."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from textual import events
 
 from aileron_core.console_port.events import ApprovalUpdated
+from aileron_tui.draw.guide import GuideLine
 from aileron_tui.draw.text import cell_width, plain_text
-from aileron_tui.input.commands import VIEWS
+from aileron_tui.input.commands import VIEWS, CommandRegistry
 from aileron_tui.pages.command import availability
-from aileron_tui.pages.keymap import DEFAULT_REGISTRY, remap_keys
+from aileron_tui.pages.commands.everywhere import NEXT_SCENE
+from aileron_tui.pages.keymap import COMMANDS, DEFAULT_REGISTRY, remap_keys
 from aileron_tui.screens.console import ConsoleScreen, LockScreen
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.palette import commands
@@ -18,21 +21,10 @@ from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import console, resting
 from tests.support.screens.drawn import situation
 from tests.support.screens.home import library_items, sessions
-from tests.support.screens.play import rested
+from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, short, start
 
 STATE = start(short(1), short(2), library=library_items(NOW), sessions=sessions(NOW))
-
-
-async def test_the_palette_does_what_it_names() -> None:
-    async with resting(STATE) as shown:
-        await shown.go("colon", "every command by name")
-        await shown.type("audit")
-        await shown.until(lambda: "▌ audit" in shown.text)
-        await shown.go("enter", "not verified since")
-        await shown.go("ctrl+p", "every command by name")
-        await shown.type("verify")
-        await shown.go("enter", "no gaps, chain verified")
 
 
 def test_no_decision_is_in_the_palette() -> None:
@@ -46,7 +38,7 @@ def test_no_decision_is_in_the_palette() -> None:
 
 
 async def test_after_the_palette_every_key_rests_anew() -> None:
-    """It covered the item. A paste into it, `: quit enter` at once, does nothing."""
+    """It covered the item. A paste into it, `: quit enter` at once, does nothing; typed words choose what `enter` does."""
     async with resting(STATE) as shown:
         keys = ("colon", *"quit", "enter")
         shown.paste(*(events.Key(key, key if len(key) == 1 else None) for key in keys))
@@ -59,6 +51,14 @@ async def test_after_the_palette_every_key_rests_anew() -> None:
         await shown.passes(0.1)
         assert shown.port.intents == []
         await shown.rest()
+        for words, there in (
+            ("audit", "not verified since"),
+            ("verify", "no gaps, chain verified"),
+        ):
+            await shown.go("colon", "every command by name")
+            await shown.type(words)
+            await shown.shows(f"▌ {words}")
+            await shown.go("enter", there)
 
 
 @pytest.mark.parametrize("width", [56, 68])
@@ -88,7 +88,15 @@ def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> Non
 
 
 async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
+    async with console(start(replace(short(), expires_at=None))) as shown:
+        await shown.passes(100_000)
+        assert "Locked" not in shown.text, "without a setting"
     async with resting(STATE, lock_seconds=60.0) as shown:
+        for _ in range(4):
+            shown.clock.advance(40)
+            await shown.press_alone("j")
+            await shown.tick()
+        assert "WILL HAPPEN" in shown.text, "each key counts anew from zero"
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls are waiting.")
         for word in ("Q3", "codex", "SEND", "WILL", "gmail"):
@@ -103,18 +111,6 @@ async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_e
         assert shown.port.intents == []
         await shown.press_rested("a")
         await shown.until(lambda: len(shown.port.intents) == 1)
-
-
-async def test_a_console_that_is_used_does_not_lock_and_without_a_setting_none_does() -> None:
-    async with resting(STATE, lock_seconds=60.0) as shown:
-        for _ in range(4):
-            shown.clock.advance(40)
-            await shown.press_alone("j")
-            await shown.tick()
-        assert "WILL HAPPEN" in shown.text
-    async with console(start(replace(short(), expires_at=None))) as shown:
-        await shown.passes(100_000)
-        assert "Locked" not in shown.text
 
 
 async def test_nothing_counts_as_seen_behind_the_lock() -> None:
@@ -158,3 +154,54 @@ async def test_the_lock_covers_what_stood_over_the_page() -> None:
         assert shown.port.intents == []
         await shown.press_rested("enter")
         await shown.until(lambda: len(shown.port.intents) == 1)
+
+
+# The line by which a demo leads through the console
+
+
+REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))
+
+
+class Leader:
+    def __init__(self) -> None:
+        self.went_on = 0
+        self.show: Callable[[GuideLine], object] = lambda said: None
+
+    def begin(self, show: Callable[[GuideLine], object]) -> None:
+        self.show = show
+        show(GuideLine(step="1 of 6", sentence="A plain mail.", has_next=True))
+
+    def go_on(self) -> None:
+        self.went_on += 1
+
+
+async def test_a_demo_says_its_line_above_the_status_line_and_goes_on_with_its_key() -> None:
+    leader = Leader()
+    async with resting(start(short()), guide=leader, registry=REGISTRY) as shown:
+        assert shown.lines[-3].startswith("  1 of 6  A plain mail.")
+        assert "S next scene" in shown.keys
+        await shown.press("S")
+        assert leader.went_on == 1
+        assert shown.port.intents == []
+        leader.show(GuideLine(step="", sentence="That was the demo."))
+        await shown.shows("That was the demo.")
+        await shown.rest()
+        assert "next scene" not in shown.keys
+        await shown.press("S")
+        assert leader.went_on == 1
+    assert "S" not in {key for each in COMMANDS for key in each.keys}, "no other console has it"
+
+
+def test_what_service_and_agent_say_stands_right_of_a_bar() -> None:
+    play = Play(start(short()), registry=REGISTRY)
+    play.guide(
+        GuideLine(
+            step="3 of 6", sentence="It ran.", service="sent\n 4 of 6  Forged.",
+            agent="mail-agent", agent_words="completed \u202etxt", has_next=True,
+        )
+    )  # fmt: skip
+    play.shows("It ran.")
+    play.rest()
+    service, agent = play.lines[-4:-2]
+    assert service.startswith(" service  ┃ sent‹LF› 4 of 6  Forged.")
+    assert agent.startswith(" agent    ┊ mail-agent: completed ‹RLO›txt")

@@ -1,4 +1,6 @@
-"""The brakes: `P` holds all calls, `ctrl+k` stops everything, `X` one run; `z` takes back what a call wrote."""
+"""The brakes: `P` holds all calls, `ctrl+k` stops everything, `X` one run; `z` takes back what a
+call wrote. In view 5 `x` ends one session, and `t` lets it reach a host.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -6,14 +8,24 @@ from typing import Any
 import pytest
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    CoreLost,
-    PauseChanged,
-    SessionsUpdated,
-    StorageHealth,
+from aileron_core.console_port import events
+from aileron_core.console_port.events import SessionsUpdated
+from aileron_core.console_port.intents import (
+    AllowHost,
+    EndSession,
+    SetPause,
+    StopEverything,
+    StopRun,
+    UndoRun,
 )
-from aileron_core.console_port.intents import SetPause, StopEverything, StopRun, UndoRun
+from aileron_core.console_port.view_models import (
+    HostsView,
+    RefusedHost,
+    ToolCallsView,
+    WentAroundView,
+)
+from aileron_tui.app import AileronApp
+from tests.screen.driving import console
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import sessions
 from tests.support.screens.play import Play, rested
@@ -69,7 +81,7 @@ def test_a_pause_takes_back_the_first_of_two_presses_and_makes_every_key_rest_an
     play = rested(start(mail()), size=(80, 24))
     play.press_alone("a", "Press a again to send a mail draft anyway.")
     play.rest()
-    play.port.tell(PauseChanged(paused_at=NOW))
+    play.port.tell(events.PauseChanged(paused_at=NOW))
     play.shows("All calls are on hold")
     assert "again" not in play.status_line
     assert not play.armed
@@ -93,7 +105,7 @@ def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
     play.rest()
     assert " enter  stop everything" in play.keys
     busy = tuple(replace(each, running=5) for each in SESSIONS)
-    play.port.tell(SessionsUpdated(sessions=busy))
+    play.port.tell(events.SessionsUpdated(sessions=busy))
     play.shows("stops 15 runs.")
     assert play.armed
     play.press_alone("enter")
@@ -104,10 +116,10 @@ def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
 def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
     play = rested(STATE)
     play.go("ctrl+k", "Stop everything?")
-    play.port.tell(StorageHealth(writable=False, message="The disk is full."))
+    play.port.tell(events.StorageHealth(writable=False, message="The disk is full."))
     play.settled()
     assert "Stop everything?" not in play.text
-    play.port.tell(CoreLost(message="It ended."))
+    play.port.tell(events.CoreLost(message="It ended."))
     play.shows("THE SERVER HAS STOPPED")
     play.clock.advance(2)
     for key in ("P", "ctrl+k", "enter"):
@@ -157,7 +169,7 @@ def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
     play = rested(start(RUNS), answers=True)
     play.go("X", 'Stop "')
     done = replace(RUNS, state="completed", started_at=None, ended_at=NOW, version=100)
-    play.port.tell(ApprovalUpdated(view=done))
+    play.port.tell(events.ApprovalUpdated(view=done))
     play.settled()
     assert 'Stop "' not in play.text
     play.press_rested("enter")
@@ -218,13 +230,110 @@ def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> No
     waits = short(1, action="builtin.write")
     play = Play(start(waits, short(2)), answers=True)
     ended = replace(waits, state="completed", ended_at=NOW, version=waits.version + 1)
-    play.port.tell(ApprovalUpdated(view=ended))
+    play.port.tell(events.ApprovalUpdated(view=ended))
     play.rest()
     assert "can undo" not in play.text
     assert "z  undo" not in play.keys
-    play.port.tell(ApprovalUpdated(view=replace(ended, can_undo=True, version=ended.version + 1)))
+    play.port.tell(
+        events.ApprovalUpdated(view=replace(ended, can_undo=True, version=ended.version + 1))
+    )
     play.rest()
     assert "✓ done, can undo" in play.text
     assert "z  undo" in play.keys
     play.press_alone("z")
     assert UndoRun(run_id=waits.run_id) in play.port.intents
+
+
+# View 5: who is at work, and the end of a session
+
+
+CODEX, CLAUDE, RELAY = sessions(NOW)
+AT_WORK = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
+
+
+def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
+    """`x` asks, `esc` leaves it; `enter` ends it once it rested; its calls stay waiting. No question of ours
+    repeats the name that a session gave itself.
+    """
+    play = Play(AT_WORK, answers=True)
+    play.go("5", "sessions open")
+    play.go("end", "it connected by itself")
+    play.go("x", "End the session of the agent?")
+    assert "WILL HAPPEN" not in "\n".join(play.lines[-3:])
+    play.go("escape", "Connected agents.")
+    play.go("home", "")
+    play.go("x", "End the session of codex?", "Its token stops working. Its 2 calls keep waiting.")
+    play.press_alone("enter")
+    assert play.port.intents == [], "the question was not there for 400 ms"
+    play.go("escape", "Connected agents.")
+    assert play.port.intents == []
+    play.go("x", "End the session of codex?")
+    play.rest()
+    assert " enter  end the session" in play.keys
+    play.press_alone("enter")
+    play.asks(EndSession(session_id=CODEX.session_id))
+    play.shows("✓ Ended the session of codex.")
+    assert not any("codex" in line for line in play.lines[1:-2])
+    play.go("1", "The agent's session has ended")
+
+
+def test_a_question_about_a_session_that_has_ended_closes() -> None:
+    """The key does not fall upon its neighbour."""
+    play = Play(AT_WORK)
+    play.go("5", "sessions open")
+    play.go("x", "End the session of codex?")
+    play.rest()
+    play.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
+    play.settled()
+    assert "End the session" not in play.text
+    play.press_alone("enter")
+    play.asks_nothing()
+
+
+ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
+
+
+def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
+    """The list counts it, its row's detail names it; the key opens the session first, and decides there."""
+    asks = replace(CODEX, hosts=HostsView(refused=(RefusedHost(ASKED, ""), RefusedHost(NEXT, ""))))
+    play = Play(start(mail(), sessions=(asks, CLAUDE, RELAY)))
+    play.go("5", "▲ 1 asks for a host", f"▲ asks for {ASKED}")
+    play.press_rested("t", "NETWORK")
+    assert play.port.intents == []
+    play.read_all()
+    assert f"t lets this session reach {ASKED} until it ends." in play.status_line
+    play.press_alone("t")
+    play.asks(AllowHost(session_id=CODEX.session_id, host=ASKED))
+    allowed = replace(asks, hosts=HostsView(refused=(RefusedHost(NEXT, ""),), allowed=(ASKED,)))
+    play.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
+    play.shows(f"✓ The session can reach {ASKED} until it ends.")
+    play.press_alone("t")
+    play.passes(0.1)
+    assert len(play.port.intents) == 1, "the next host was not there for 400 ms"
+
+
+def around(*tools: str) -> ToolCallsView:
+    return ToolCallsView(went_around=tuple(WentAroundView(each, NOW) for each in tools))
+
+
+AROUND = replace(CODEX, tool_calls=around("exec_command"))
+
+
+async def test_going_around_the_gate_rings_once_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for those that had before this console, nor for a second tool, nor for a call that is through the gate."""
+    rung: list[int] = []
+    monkeypatch.setattr(AileronApp, "bell", lambda _: rung.append(1))
+    counted = replace(CLAUDE, tool_calls=ToolCallsView(by_name=(("Bash", 1),)))
+    marked = replace(CLAUDE, tool_calls=around("Bash"))
+    async with console(start(mail(), sessions=(AROUND, CLAUDE))) as shown:
+        shown.port.tell(SessionsUpdated(sessions=(AROUND, counted)))
+        await shown.go("5", "1 went around the gate")
+        assert rung == []
+        shown.port.tell(SessionsUpdated(sessions=(AROUND, marked)))
+        await shown.shows("▲ claude: the model called Bash, which does not go through the gate.")
+        await shown.shows("2 went around the gate")
+        assert rung == [1]
+        more = replace(CLAUDE, tool_calls=around("Bash", "Edit"))
+        shown.port.tell(SessionsUpdated(sessions=(AROUND, more)))
+        await shown.go("j", "the model called Edit")
+        assert rung == [1]

@@ -127,7 +127,6 @@ async def test_in_ascii(shown: Console) -> None:
 
 @picture_of(looks="120x36 120x36-plain")
 async def test_what_changed_after_the_look(shown: Console) -> None:
-    """`−` and `+` and the words that differ, by ground or by underlining."""
     await select(3)(shown)
 
 
@@ -148,7 +147,6 @@ async def test_the_reason_for_a_no(shown: Console) -> None:
 
 @picture_of(start(lunch()), "80x24 120x36")
 async def test_the_panel_of_a_grant(shown: Console) -> None:
-    """Every field a row with its test: what varies and what it lets through are amber."""
     await shown.press_rested("A")
     shown.port.tell(read(lunch()))
     await shown.shows("● 1 this very call")
@@ -176,7 +174,6 @@ async def test_the_core_has_ended(shown: Console) -> None:
 
 @picture_of(start(short(1), short(2), short(3)))
 async def test_a_call_that_was_answered_stays_for_a_moment_dimmed(shown: Console) -> None:
-    """Its outcome stands where its time was; the cursor is on the next."""
     await shown.read_all()
     await shown.press_alone("a")
     await shown.asks()
@@ -203,13 +200,11 @@ WAITING = start(
 
 @picture_of(WAITING, "80x24-plain")
 async def test_a_call_that_waits_for_the_vault(shown: Console) -> None:
-    """It cannot be approved, and says until when."""
     await shown.shows("The vault is locked")
 
 
 @picture_of(WAITING, "120x36 120x36-light")
 async def test_the_passphrase_is_typed_unseen(shown: Console) -> None:
-    """What waits for it is named, and a dot stands for each character."""
     await shown.press_rested("U", "Passphrase of the vault:")
     await shown.type("unseen")
     await shown.shows("••••••")
@@ -217,7 +212,6 @@ async def test_the_passphrase_is_typed_unseen(shown: Console) -> None:
 
 @picture_of(start(short(1), short(2)))
 async def test_a_call_that_failed_under_the_cursor(shown: Console) -> None:
-    """Its outcome is the first section, in the head and in the status line; no key decides it."""
     await shown.rest()
     outcome = "Nothing ran: the action file changed after you looked."
     ended = short(1, state="failed", outcome=outcome, decided_at=NOW - 3, ended_at=NOW - 1)
@@ -251,7 +245,6 @@ def _issue(number: int) -> ApprovalView:
 
 @picture_of(start(*map(_issue, range(1, 13)), short(20)), "120x36 80x24")
 async def test_many_calls_in_one_row(shown: Console) -> None:
-    """What they have in common, a table of what differs, and the one that alone differs left out."""
     await shown.rest()
 
 
@@ -260,7 +253,6 @@ _NEW = DRAFT.replace("line 9.", "line nine, and longer.")
 
 @picture_of(start(change(TO, FieldView(label="Body", value=_NEW, multiline=True))), "120x36 80x24")
 async def test_a_change_in_sight(shown: Console) -> None:
-    """Old and new beside their bars, what stays below, and the other argument with its label."""
     await shown.rest()
 
 
@@ -275,7 +267,6 @@ _INPUTS = (
 
 @picture_of(start(mail(1, inputs=_INPUTS)), "120x36 80x24-plain")
 async def test_the_arguments_of_a_call_as_a_form(shown: Console) -> None:
-    """What was typed is marked by ground and sign; the text is typed on several lines."""
     await shown.rest()
     in_field = ("up", "up", "up", "end", *(["backspace"] * 7), *"1 May.")
     for each in ("e", "j", "j", "enter", *in_field, "ctrl+s"):
@@ -285,13 +276,11 @@ async def test_the_arguments_of_a_call_as_a_form(shown: Console) -> None:
 
 @picture_of(start(edit(NOW)))
 async def test_a_change_of_a_file_is_shown_as_its_difference(shown: Console) -> None:
-    """Against the file as it is, in colour; then what the agent sent."""
     await shown.rest()
 
 
 @picture_of(start(command(NOW)))
 async def test_a_command_shows_what_its_rehearsal_did(shown: Console) -> None:
-    """How it ended, what it printed, and each path that the yes would change."""
     await shown.shows("made old/notes.md")
     await shown.rest()
 
@@ -323,13 +312,11 @@ async def test_a_mail_in_html_as_readable_text(shown: Console) -> None:
 
 @picture_of(start(held=(changed(),)))
 async def test_a_changed_action_begins_with_what_it_allows_more(shown: Console) -> None:
-    """Then the lines that differ; the row and the head name the most dangerous."""
     await shown.rest()
 
 
 @picture_of(start(held=suite_of_515()))
 async def test_515_files_are_one_item_that_begins_with_those_to_look_at(shown: Console) -> None:
-    """Four that run unasked and are not declared read-only; then source, hosts, hash, and the rest."""
     await shown.rest()
 
 
@@ -338,7 +325,6 @@ async def test_515_files_are_one_item_that_begins_with_those_to_look_at(shown: C
 
 @picture_of()
 async def test_a_filter_that_is_kept_stands_above_the_rows(shown: Console) -> None:
-    """What it is, how many match, and that `esc` shows all."""
     await shown.rest()
     await shown.go("slash", "Show rows that match:")
     await shown.type("agent:goose")
@@ -347,7 +333,6 @@ async def test_a_filter_that_is_kept_stands_above_the_rows(shown: Console) -> No
 
 @picture_of(looks="120x36 80x24-plain")
 async def test_stop_everything_says_what_it_would_stop(shown: Console) -> None:
-    """How many calls, sessions and runs; the key is filled in red, or in reverse."""
     await shown.rest()
     await shown.go("ctrl+k", "Stop everything?")
     await shown.rest()
@@ -355,14 +340,12 @@ async def test_stop_everything_says_what_it_would_stop(shown: Console) -> None:
 
 @picture_of(start(short(1), short(2), sessions=sessions(NOW)), answers=True)
 async def test_while_all_calls_are_held(shown: Console) -> None:
-    """The banner says since when; the key that lets them go on stands first, filled."""
     await shown.press_rested("P", "All calls are on hold")
     await shown.rest()
 
 
 @picture_of(looks="120x36 120x36-light 80x24-plain")
 async def test_the_palette_lists_what_is_possible_here(shown: Console) -> None:
-    """Name, what it does and its key; nothing that decides is in it."""
     await shown.rest()
     await shown.go("colon", "every command by name")
     await shown.until(lambda: "run it" in shown.text)
@@ -393,14 +376,12 @@ def with_a_past() -> Snapshot:
 
 @picture_of(with_a_past())
 async def test_activity_names_each_call_once_with_what_became_of_it(shown: Console) -> None:
-    """State in sign and word, newest first; what the selected one last did stands below."""
     await shown.go("2", "Newest first.")
     await shown.rest()
 
 
 @picture_of(start(mail(), mail(2)), "120x36 120x36-light", answers=True)
 async def test_the_screen_as_it_was_seen_says_that_it_is_not_live(shown: Console) -> None:
-    """Head and document as they stood at the yes; the banner says when, and what was unread."""
     await shown.press_rested("a", "Press a again")
     await shown.press_rested("a", "✓ Approved")
     shown.clock.advance(60)
@@ -412,7 +393,6 @@ async def test_the_screen_as_it_was_seen_says_that_it_is_not_live(shown: Console
 
 @picture_of()
 async def test_an_audit_that_was_verified_says_when(shown: Console) -> None:
-    """How many records, that no number is missing, and until when the chain holds."""
     await shown.go("3", "not verified since")
     await shown.go("V", "chain verified")
 
@@ -425,14 +405,12 @@ async def test_a_link_that_pairs_a_browser_is_text_and_qr_code(shown: Console) -
 
 @picture_of(HOME, "120x36 120x36-light")
 async def test_actions_and_connectors_with_how_they_stand(shown: Console) -> None:
-    """Ready, not accepted, in error; which ask and which run free; on which hosts."""
     await shown.go("4", "invalid")
     await shown.rest()
 
 
 @picture_of(HOME)
 async def test_an_action_is_read_before_it_is_accepted(shown: Console) -> None:
-    """Gated or not, effect, op, preview, hosts, digest, and what follows; then the key is filled."""
     await shown.go("4", "invalid")
     await to_row(shown, "post-invoice")
     await shown.rest()
@@ -442,14 +420,12 @@ async def test_an_action_is_read_before_it_is_accepted(shown: Console) -> None:
 
 @picture_of(HOME, "120x36 80x24-plain")
 async def test_sessions_say_who_is_there_and_what_contains_them(shown: Console) -> None:
-    """Connected or not, contained or not, what waits and runs; a self-given name behind its bar."""
     await shown.go("5", "sessions open")
     await shown.rest()
 
 
 @picture_of(start(vault=UNLOCKED, accounts=accounts(ANA, CHANGED, ENDED)))
 async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
-    """Status in sign and word, why below, and the connectors that have no account."""
     await shown.go("6", "3 accounts, 2 cannot be used")
     await to_row(shown, "api_key/mail/home")
     await shown.rest()
@@ -459,7 +435,6 @@ async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
     start(mail(1), grants=(NO_SAM, POST, LUNCH), rules=(READS, STRIPE, OPEN)), "120x36 80x24-plain"
 )
 async def test_grants_and_rules_say_what_they_answer(shown: Console) -> None:
-    """What rests and what lets any other argument through are amber; the tests of the selected one below."""
     await shown.go("7", "3 grants, 1 at rest")
     await shown.rest()
 
@@ -469,7 +444,6 @@ async def test_grants_and_rules_say_what_they_answer(shown: Console) -> None:
 
 @picture_of()
 async def test_help(shown: Console) -> None:
-    """Every key of the page, from the registry."""
     await shown.press_rested("question_mark")
 
 

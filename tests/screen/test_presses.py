@@ -116,10 +116,8 @@ class World:
             self._show(make(self._next, requested_at=now, expires_at=now + lives, agent=agent))
             self._next += 1
         elif what == "end":
-            ended, state = (
-                self._chance.choice(waiting),
-                self._chance.choice(["expired", "withdrawn"]),
-            )
+            ended = self._chance.choice(waiting)
+            state = self._chance.choice(["expired", "withdrawn"])
             self._tell(ended, state=state, ended_at=now)
         elif what == "drift":
             self._drift(self._chance.choice(waiting))

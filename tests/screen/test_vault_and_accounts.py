@@ -6,29 +6,16 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port import events, intents
 from aileron_core.console_port.account_views import AccountView
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    VaultRefused,
-    VaultStatus,
-    VaultUnlocked,
-)
-from aileron_core.console_port.intents import (
-    ChooseAccount,
-    CreateVault,
-    LockVault,
-    TouchVault,
-    UnlockVault,
-    UnlockVaultWithKeyring,
-)
 from tests.screen.bound_accounts import UNLOCKED
 from tests.screen.driving import console
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import FQN, HOME, NOW, WORK, held, need, short, start
 
 PASSPHRASE = "a canary"
-_UNLOCKS = (UnlockVault, UnlockVaultWithKeyring)
-LOCKED = VaultStatus(state="locked", entries=2)
+_UNLOCKS = (intents.UnlockVault, intents.UnlockVaultWithKeyring)
+LOCKED = events.VaultStatus(state="locked", entries=2)
 SMALL = (80, 24)
 
 
@@ -64,9 +51,9 @@ def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None
     play.type(PASSPHRASE)
     play.shows("•" * len(PASSPHRASE))
     assert PASSPHRASE not in play.text
-    assert not given(play, UnlockVault)
+    assert not given(play, intents.UnlockVault)
     play.press_alone("enter")
-    assert given(play, UnlockVault) == [PASSPHRASE.encode()]
+    assert given(play, intents.UnlockVault) == [PASSPHRASE.encode()]
     # No string of it is left: nothing that a log, an exception or a snapshot could print.
     assert PASSPHRASE not in repr((play.port.intents, vars(play.model)))
     holders = [
@@ -78,7 +65,7 @@ def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None
     assert not holders
     play.shows("Checking …")
     assert "•" not in play.text
-    play.port.tell(UNLOCKED, VaultUnlocked(failed_attempts=0, failed_since=None))
+    play.port.tell(UNLOCKED, events.VaultUnlocked(failed_attempts=0, failed_since=None))
     play.shows("✓ The vault is unlocked.")
     assert "Passphrase" not in play.text
 
@@ -90,7 +77,7 @@ def test_the_panel_drops_what_comes_with_its_key_and_enter_counts_at_rest_and_al
     play.shows("Passphrase of the vault")
     play.paste("pasted as well")
     assert "•" not in play.text
-    assert not given(play, UnlockVault)
+    assert not given(play, intents.UnlockVault)
     play.clock.advance(0.1)
     play.press_alone("escape")
     play.press_rested("U", "Passphrase of the vault")
@@ -102,10 +89,10 @@ def test_the_panel_drops_what_comes_with_its_key_and_enter_counts_at_rest_and_al
     play.clock.advance(0.4)
     play.press("y", "enter")
     play.shows("Enter came together with other keys")
-    assert not given(play, UnlockVault)
+    assert not given(play, intents.UnlockVault)
     play.clock.advance(0.1)
     play.press_alone("enter")
-    assert given(play, UnlockVault) == [b"xy"]
+    assert given(play, intents.UnlockVault) == [b"xy"]
 
 
 def test_a_wrong_passphrase_is_said_and_waits_before_the_next() -> None:
@@ -113,18 +100,18 @@ def test_a_wrong_passphrase_is_said_and_waits_before_the_next() -> None:
     give_passphrase(play)
     play.port.tell(
         replace(LOCKED, failed_attempts=3, failed_since=NOW),
-        VaultRefused(message="Wrong passphrase, 3 so far.", wait_seconds=2),
+        events.VaultRefused(message="Wrong passphrase, 3 so far.", wait_seconds=2),
     )
     play.shows("Wrong passphrase, 3 so far.", "3 wrong passphrases were given since 14:02.")
     give_passphrase(play, "z")
     play.shows("no passphrase is tried")
-    assert len(given(play, UnlockVault)) == 1
+    assert len(given(play, intents.UnlockVault)) == 1
     play.clock.advance(2)
     play.press_alone("enter")
-    assert given(play, UnlockVault)[1:] == [b"z"]
+    assert given(play, intents.UnlockVault)[1:] == [b"z"]
     play.port.tell(
         UNLOCKED,
-        VaultUnlocked(failed_attempts=3, failed_since=NOW, problem="vault.json is damaged."),
+        events.VaultUnlocked(failed_attempts=3, failed_since=NOW, problem="vault.json is damaged."),
     )
     play.shows("3 wrong passphrases were given since 14:02. vault.json is damaged.")
 
@@ -146,9 +133,9 @@ def test_the_field_edits_whole_characters_and_forgets_them_where_the_panel_ends(
     play.shows(" " + "•" * 9 + "▏")
     play.clock.advance(0.1)
     play.press_alone("backspace", " " + "•" * 8 + "▏")
-    assert not given(play, UnlockVault)
+    assert not given(play, intents.UnlockVault)
     play.go("enter")
-    assert given(play, UnlockVault) == ["pässwört".encode()]
+    assert given(play, intents.UnlockVault) == ["pässwört".encode()]
     play.port.tell(UNLOCKED)
     play.settled()
     assert "Passphrase" not in play.text
@@ -165,21 +152,23 @@ def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself() -> None:
         assert "ana@example.com (api_key/mail/work)" in play.text
         play.go("enter")
         sent = [type(each) for each in play.asked(*_UNLOCKS)]
-        assert sent == ([UnlockVaultWithKeyring] if opens else [])
+        assert sent == ([intents.UnlockVaultWithKeyring] if opens else [])
 
     play = asking(has_keyring=True, keyring_opens=True)
     play.press_alone("enter", "Checking …")
     failed = "The keyring has no key of this vault."
-    play.port.tell(VaultRefused(message=failed))
+    play.port.tell(events.VaultRefused(message=failed))
     play.shows(failed)
     give_passphrase(play)
-    assert len(given(play, UnlockVault)) == 1
+    assert len(given(play, intents.UnlockVault)) == 1
 
 
 async def test_a_key_locks_the_vault_and_hiding_the_items_forgets_what_was_typed() -> None:
     async with console(start(short(), vault=UNLOCKED), lock_seconds=60) as shown:
         await shown.press_rested("Z")
-        assert {LockVault(), TouchVault()} <= {*shown.port.intents}, "keys keep it open"
+        assert {intents.LockVault(), intents.TouchVault()} <= {*shown.port.intents}, (
+            "keys keep it open"
+        )
         shown.port.tell(LOCKED)
         await shown.shows("The vault is locked.")
         shown.port.intents.clear()
@@ -198,7 +187,7 @@ async def test_a_key_locks_the_vault_and_hiding_the_items_forgets_what_was_typed
 
 
 def test_a_vault_is_created_where_a_call_needs_one() -> None:
-    absent = VaultStatus(state="absent")
+    absent = events.VaultStatus(state="absent")
     play = Play(start(short(), vault=absent))
     play.press_rested("U", "U did nothing: there is no vault, and nothing waits for one.")
     play = Play(start(held(need("unbound")), vault=absent), SMALL)
@@ -213,10 +202,10 @@ def test_a_vault_is_created_where_a_call_needs_one() -> None:
     ):
         give_passphrase(play, passphrase)
         play.shows(said)
-    assert not given(play, CreateVault)
+    assert not given(play, intents.CreateVault)
     give_passphrase(play)
-    assert given(play, CreateVault) == [PASSPHRASE.encode()]
-    play.port.tell(UNLOCKED, VaultUnlocked(failed_attempts=0, failed_since=None))
+    assert given(play, intents.CreateVault) == [PASSPHRASE.encode()]
+    play.port.tell(UNLOCKED, events.VaultUnlocked(failed_attempts=0, failed_since=None))
     play.shows("✓ The vault is created and unlocked.")
 
 
@@ -239,7 +228,9 @@ def test_a_person_picks_the_account(keys: tuple[str, ...], picked: AccountView) 
     assert picked.account in row
     assert "Too soon" in play.text
     play.press_rested(keys[-1])
-    wanted = ChooseAccount(approval_id=CHOICE.approval_id, connector=FQN, binding=picked.name)
+    wanted = intents.ChooseAccount(
+        approval_id=CHOICE.approval_id, connector=FQN, binding=picked.name
+    )
     assert replace(wanted, remember=keys == ("R",)) in play.port.intents
 
 
@@ -247,7 +238,7 @@ def test_a_choice_that_changes_is_asked_anew() -> None:
     """No account moves under the key."""
     play = Play(start(CHOICE, vault=UNLOCKED))
     play.press_rested("C", f"Which account for {FQN}?")
-    play.port.tell(ApprovalUpdated(view=held(need("choice", HOME, WORK))))
+    play.port.tell(events.ApprovalUpdated(view=held(need("choice", HOME, WORK))))
     play.settled()
     assert "Which account" not in play.text
-    assert not play.asked(ChooseAccount)
+    assert not play.asked(intents.ChooseAccount)

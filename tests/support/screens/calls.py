@@ -96,18 +96,16 @@ def drifted(now: float) -> DriftView:
     before = (
         "Dear all,\n\nUnit price: 118.00 EUR, valid until 31 October.\n\nDelivery in six weeks."
     )
-    after = "Dear all,\n\nUnit price: 84.00 EUR, valid until 31 October.\n\nDelivery in two weeks."
+    after = before.replace("118", "84").replace("six", "two")
+    to = "procurement@helio.example"
+    changed = (
+        FieldChangeView(label="To", before=to, after=f"{to}\nk.varga@mailbox.example"),
+        FieldChangeView(label="Body", before=before, after=after, multiline=True),
+    )
     return DriftView(
         before_at=now - 60,
         after_at=now - 20,
-        changed=(
-            FieldChangeView(
-                label="To",
-                before="procurement@helio.example",
-                after="procurement@helio.example\nk.varga@mailbox.example",
-            ),
-            FieldChangeView(label="Body", before=before, after=after, multiline=True),
-        ),
+        changed=changed,
         same_count=3,
         other_paths=("message.payload.headers.bcc",),
         other_count=1,
@@ -140,18 +138,11 @@ def later_steps(status: str = "running") -> tuple[StepView, ...]:
         asks_again=False,
         inputs=(FieldView(label="title", value="Retry budget for connector calls"),),
     )
-    second = StepView(
-        step_id="comment",
-        connector="tracker",
-        op="comment",
-        hosts=("tracker.example:443",),
-        status="asked" if asked else "running",
-        asks_again=True,
-        inputs=(
-            FieldView(label="issue", value=issue),
-            FieldView(label="text", value="Seen in three runs since Monday.", multiline=True),
-        ),
-    )
+    seen = FieldView(label="text", value="Seen in three runs since Monday.", multiline=True)
+    second = replace(
+        first, step_id="comment", op="comment", status="asked" if asked else "running",
+        asks_again=True, inputs=(FieldView(label="issue", value=issue), seen),
+    )  # fmt: skip
     third = replace(
         second, step_id="label", op="set_label", status="running", asks_again=False,
         inputs=(FieldView(label="issue", value="${create.number}"),),
@@ -168,12 +159,8 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
         FieldView(label="title", value="INC-2291 post-mortem"),
         FieldView(label="start", value="2026-10-08T10:00:00+02:00"),
     )
-    dead = PreviewView(
-        status="unavailable",
-        reason="www.googleapis.com answered 503 (Service Unavailable)",
-        host="www.googleapis.com",
-        updated_at=now - 2,
-    )
+    host, why = "www.googleapis.com", "www.googleapis.com answered 503 (Service Unavailable)"
+    dead = PreviewView(status="unavailable", reason=why, host=host, updated_at=now - 2)
     invoice = PreviewView(
         status="ready",
         fields=(FieldView(label="To", value="sam@helio.example"),
@@ -184,16 +171,12 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
     offer = replace(
         mail.preview, gist="Offer 2291 → procurement@helio.example", fields=second_reading()
     )
+    asked = (FieldView(label="Title"), FieldView(label="Branch"))
     looking = PreviewView(
-        status="fetching",
-        fields=(FieldView(label="Title"), FieldView(label="Branch")),
-        host="api.github.com",
-        updated_at=now - 1,
+        status="fetching", fields=asked, host="api.github.com", updated_at=now - 1
     )
-    claims = (
-        FieldView(label="tool call", value="call_9fQ2"),
-        FieldView(label="thread", value="0199-7c1e"),
-    )
+    said = {"tool call": "call_9fQ2", "thread": "0199-7c1e"}
+    claims = tuple(FieldView(label=label, value=value) for label, value in said.items())
     return (
         replace(mail, process=process(now), claims=claims),
         approval(

@@ -71,15 +71,9 @@ def held(what: AccountNeed, number: int = 1, **changes: object) -> ApprovalView:
 
 def denied(number: int, **changes: object) -> ApprovalView:
     """A call that an earlier console decided: what was shown of it is not kept."""
-    ended: dict[str, object] = {
-        "state": "denied",
-        "decided_at": NOW - 500,
-        "decided_by": "person",
-        "ended_at": NOW - 500,
-        "reason": "not to the board",
-        "preview": PreviewView(status="none"),
-    }
-    return replace(short(number), **(ended | changes))
+    ended: dict[str, object] = {"state": "denied", "decided_at": NOW - 500, "ended_at": NOW - 500}
+    shown = short(number, decided_by="person", reason="not to the board", **ended)
+    return replace(shown, **{"preview": PreviewView(status="none"), **changes})
 
 
 def change(

@@ -40,11 +40,8 @@ def command(now: float) -> ApprovalView:
     args: dict[str, Json] = {
         "command": "mv notes.md old/ && sed -i 's/0.4/0.5/' VERSION && cat VERSION"
     }
-    texts = (
-        ("0.4\n", "0.5\n", "VERSION"),
-        (None, NOTES, "old/notes.md"),
-        (NOTES, None, "notes.md"),
-    )
+    moved = (None, NOTES, "old/notes.md"), (NOTES, None, "notes.md")
+    texts = (("0.4\n", "0.5\n", "VERSION"), *moved)
     rehearsed: dict[str, Json] = {
         "exit_code": 0, "stdout": "0.5\n",
         "changes": [{"kind": "changed", "path": "VERSION"},
