@@ -140,7 +140,6 @@ class Console(Watched):
         await self.until(lambda: all(each in self.text for each in texts), str(texts))
 
     async def tick(self) -> None:
-        """Do what is done once a second."""
         self.app._tick()
         await self.settled()
 
@@ -251,7 +250,6 @@ class Console(Watched):
         await self.press_alone(key, *texts)
 
     async def click(self, *at: Any, **options: Any) -> None:
-        """Click as Textual's pilot does."""
         await self.settled()
         await self.pilot.click(*at, **options)
         await self.settled()
@@ -264,13 +262,8 @@ def _is_idle(pump: MessagePump) -> bool:
 
 
 def _is_painted(screen: Screen[object]) -> bool:
-    return not (
-        screen._layout_required
-        or screen._scroll_required
-        or screen._repaint_required
-        or screen._dirty_widgets
-        or screen._callbacks
-    )
+    required = screen._layout_required, screen._scroll_required, screen._repaint_required
+    return not (any(required) or screen._dirty_widgets or screen._callbacks)
 
 
 def _event_of(key: str) -> Key:

@@ -106,7 +106,6 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
 
 
 def _labels_of_ours(view: Any, before: Any) -> Any:
-    """Give the previews their labels back: those stand in the accepted action file."""
     fields = tuple(
         dataclasses.replace(field, label=old.label)
         for field, old in zip(view.preview.fields, before.preview.fields, strict=False)

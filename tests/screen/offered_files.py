@@ -61,12 +61,10 @@ def offered(
 
 
 def changed() -> NotAcceptedView:
-    """Return an action file that was accepted, and allows more now."""
     return offered(widened(), SEND)
 
 
 def connector() -> NotAcceptedView:
-    """Return a connector that was accepted, and may reach one more host now, with other code."""
     name, kept, more = "local://aileron/notes", "notes.example:443", "collect.example:443"
     old = f'[connector]\nname = "{name}"\nversion = "1.0.0"\n\n'
     old += f'[capabilities.network]\nhosts = ["{kept}"]\n'
@@ -131,7 +129,6 @@ def held_file(
 
 
 def suite(*files: NotAcceptedView, count: int = 0) -> tuple[NotAcceptedView, ...]:
-    """Return *files* and *count* gated ones more."""
     more = (held_file(f"{NAMES[n % len(NAMES)]}-update-{n:03}") for n in range(count))
     return (*files, *more)
 

@@ -38,8 +38,6 @@ class Unsayable(str):
 
 
 class FilePort(RecordingPort):
-    """Keeps intents in a file, and answers them as a core does."""
-
     def __init__(self, snapshot: Snapshot, intents: Path) -> None:
         super().__init__(snapshot)
         self._file = intents

@@ -26,7 +26,6 @@ KEY = "a canary"
 
 
 def listed(*bound: views.BoundAccountView, **options: Any) -> Play:
-    """A console at the list of accounts."""
     return at_accounts(start(vault=UNLOCKED, accounts=accounts(*bound)), **options)
 
 
@@ -38,7 +37,6 @@ def at_accounts(first: Snapshot, **options: Any) -> Play:
 
 
 def logging_in(size: tuple[int, int] = (120, 36)) -> Play:
-    """A console in which a login for an account that ended was begun."""
     play = listed(ENDED, size=size)
     play.press_alone("l")
     assert play.asked(intents.BeginLogin)
@@ -68,9 +66,8 @@ def test_an_account_is_bound_with_its_secret_unseen() -> None:
     (intent,) = play.asked(intents.BindAccount)
     assert (intent.connector_hash, intent.identity) == (MAIL.hash, "default")
     assert (intent.account, intent.secret.reveal_text()) == ("ana@example.com", KEY)
-    play.port.tell(
-        views.AccountChanged(change="bound", name=MAIL.default_name, account="ana@x.org")
-    )
+    bound = views.AccountChanged(change="bound", name=MAIL.default_name, account="ana@x.org")
+    play.port.tell(bound)
     play.shows("✓ ana@x.org is bound.")
     assert "Key:" not in play.text
 
@@ -78,28 +75,20 @@ def test_an_account_is_bound_with_its_secret_unseen() -> None:
 def test_a_rebind_says_what_is_new_and_asks() -> None:
     play = listed(CHANGED, size=(80, 24))
     play.press_alone("R", "Let github://aileron/mail@1.1.0 use api_key/mail/home?")
-    play.port.tell(accounts(replace(CHANGED, hosts=())))
-    play.settled()
+    play.tell(accounts(replace(CHANGED, hosts=())))
     assert "Let github" not in play.text
     play.port.tell(accounts(CHANGED))
     play.press_rested("R", "Let github://aileron/mail@1.1.0 use api_key/mail/home?")
     play.shows("+ new.mail.example:443", "− old.mail.example:443", "+ sha256:bbb", "− sha256:aaa")
     assert not play.asked(intents.RebindAccount)
     play.press_rested("y")
-    assert play.asked(intents.RebindAccount) == [
-        intents.RebindAccount(name=CHANGED.name, connector_hash=MAIL.hash)
-    ]
+    wanted = intents.RebindAccount(name=CHANGED.name, connector_hash=MAIL.hash)
+    assert play.asked(intents.RebindAccount) == [wanted]
 
 
 def with_server(*bound: views.BoundAccountView) -> Play:
-    """A console at the list of accounts, with a server that needs two values."""
     known = views.AccountsUpdated(accounts=bound, users=(GITHUB,))
     return at_accounts(start(vault=UNLOCKED, accounts=known))
-
-
-HOLDS = (
-    "The server itself holds what you give it. It can reach api.github.com:443, and no other host."
-)
 
 
 def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
@@ -108,7 +97,8 @@ def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
     play.shows("Held by     ┃ the server itself", "Reaches     ┃ api.github.com:443")
     play.press_alone("escape")
     play.press_alone("B", "Your name for this account")
-    assert HOLDS in " ".join(play.text.split())
+    holds = "The server itself holds what you give it. It can reach api.github.com:443, and no"
+    assert f"{holds} other host." in " ".join(play.text.split())
     give_text(play, "")
     for count in (1, 2):
         play.shows("GITHUB_TOKEN:")
@@ -160,7 +150,6 @@ def test_a_login_is_shown_before_it_is_stored() -> None:
 
 
 def attached_console(**more: Any) -> Play:
-    """An attached console at the list of accounts."""
     first = start(vault=UNLOCKED, accounts=accounts(ENDED))
     return at_accounts(replace(first, attached="attached 1", **more))
 

@@ -25,6 +25,8 @@ from tests.support.screens.drawn import situation
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, mail, short, start
 
+NO_DISK = StorageHealth(writable=False, message="The disk is full.")
+
 
 def test_approve_names_the_digest_that_stood_on_screen() -> None:
     play = Play(start(mail()), size=(80, 24))
@@ -119,33 +121,23 @@ def test_a_deadline_within_a_second_takes_no_approval() -> None:
     play = Play(start(short(expires_at=NOW + 3)))
     play.passes(2.5)
     assert "it expires and does not run" in play.status_line
-    play.press_alone("a", "a did nothing: its deadline has passed.")
-    assert play.port.intents == []
-
-
-def no_room(play: Play) -> None:
-    play.resize(50, 12)
-
-
-def no_audit(play: Play) -> None:
-    play.port.tell(StorageHealth(writable=False, message="The disk is full."))
+    play.in_vain("a", "a did nothing: its deadline has passed.")
 
 
 @pytest.mark.parametrize(
-    ("happen", "said"),
+    ("rows", "happen", "said"),
     [
-        (no_room, "Make this pane at least 60 x 16."),
-        (no_audit, "NOTHING CAN RUN: the audit cannot be written. The disk is full."),
+        (12, (), "Make this pane at least 60 x 16."),
+        (36, (NO_DISK,), "NOTHING CAN RUN: the audit cannot be written. The disk is full."),
     ],
 )
-def test_what_stops_every_decision_says_so(
-    play: Play, happen: Callable[[Play], None], said: str
-) -> None:
-    happen(play)
+def test_what_stops_every_decision_says_so(rows: int, happen: tuple[Any, ...], said: str) -> None:
+    play = rested(start(short()))
+    play.resize(50 if rows == 12 else 120, rows)
+    play.tell(*happen)
     play.shows(said)
     play.go("a")
-    play.press_alone("d")
-    assert play.port.intents == []
+    play.in_vain("d")
     assert "Reason (" not in play.text
 
 
@@ -234,8 +226,7 @@ def test_drift_disarms_shows_both_readings_and_takes_back_the_first_of_two_press
     assert not play.armed
     assert "+ k.varga@mailbox.example" in play.text
     play.read_all()
-    play.press_alone("a", "▲ Changed after you looked: To, Body (and 1 more).")
-    assert play.port.intents == []
+    play.in_vain("a", "▲ Changed after you looked: To, Body (and 1 more).")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])

@@ -101,8 +101,7 @@ def test_the_form_says_what_becomes_of_its_call_and_closes_once_it_is_changed() 
     fetching = PreviewView(status="fetching", updated_at=NOW)
     new = replace(SUBJECT, value="Offer 2291!")
     edited = replace(VIEW, version=2, digest="", preview=fetching, edits=((SUBJECT, new),))
-    play.port.tell(ApprovalUpdated(view=edited))
-    play.settled()
+    play.tell(ApprovalUpdated(view=edited))
     assert "Change the call" not in play.text
     assert "edited" in play.row
     play.shows("┊ − Offer 2291", "│ + Offer 2291!")

@@ -22,7 +22,7 @@ from aileron_tui.draw.header import approval_head, warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import row_lines
 from aileron_tui.draw.text import cell_width, plain_text
-from aileron_tui.input.commands import VIEWS, View
+from aileron_tui.input.commands import VIEWS
 from aileron_tui.pages.command import availability
 from aileron_tui.pages.keymap import COMMANDS, DEFAULT_REGISTRY
 from aileron_tui.pages.status_line import footer_line, status_line
@@ -38,11 +38,10 @@ from tests.support.screens.home import sessions
 from tests.support.screens.states import NOW, mail, short, start
 from tests.support.screens.tool_calls import edit
 
-BLIND = PreviewView(status="unavailable", reason="timed out", updated_at=NOW)
-
 
 def situations() -> list[Situation]:
-    views = (mail(), mail(preview=BLIND))
+    blind = PreviewView(status="unavailable", reason="timed out", updated_at=NOW)
+    views = (mail(), mail(preview=blind))
     blocks = ("none", "lost", "storage", "small", "sending", "checking", "fetching", "deadline")
     return [
         situation(
@@ -124,9 +123,7 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
 async def test_a_key_before_a_view_has_widgets_ends_no_console(shown: Console, key: str) -> None:
     unmounted = [each for each in shown.app._screens.values() if not each.is_mounted]
     assert len(unmounted) == 6
-    for (
-        each
-    ) in unmounted:  # a drawing that came due while the console ended looked for the audit's list
+    for each in unmounted:  # due while the console ended, it looked for the audit's list
         each.page.redraw()
     page = shown.app._screens["audit"]
     shown.app.post_message(Key("3", "3"))
@@ -144,21 +141,17 @@ async def test_a_key_before_a_view_has_widgets_ends_no_console(shown: Console, k
 # Where there is little room, or little to say
 
 
-def bar(width: int, *, held: int = 1, problems: int = 0, view: View = "waiting") -> str:
-    return plain_text(
-        top_bar(
-            view=view, waiting=7, not_accepted=held, problems=problems, sessions=sessions(NOW),
-            now=NOW, width=width, registry=DEFAULT_REGISTRY,
-        )
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("width", [80, 90, 100, 110, 120, 160, 200])
 @pytest.mark.parametrize(("held", "problems"), [(0, 0), (1, 0), (12, 3)])
 def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
     width: int, held: int, problems: int
 ) -> None:
-    drawn = bar(width, held=held, problems=problems)
+    drawn = plain_text(
+        top_bar(
+            view="waiting", waiting=7, not_accepted=held, problems=problems, sessions=sessions(NOW),
+            now=NOW, width=width, registry=DEFAULT_REGISTRY,
+        )
+    )  # fmt: skip
     assert len(drawn) == width
     for name in ("1 Waiting", "2 Activity", "3 Audit"):
         assert name in drawn

@@ -1,6 +1,5 @@
 """The panel of a grant: what `A` offers, what each key changes, and when `enter` counts. The deny panel likewise."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.deny_panel import ReasonHistory
-from tests.screen.driving import Console, console
+from tests.screen.driving import console
 from tests.support.screens.grants import ANY, INPUTS, lunch, offers, past, put_to, read, tried
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, mail, record, short, start
@@ -24,18 +23,15 @@ OFFERED = offers(VIEW)
 
 
 def opened(view: ApprovalView = VIEW, size: tuple[int, int] = (80, 24), **changes: Any) -> Play:
-    """Play a console on which the panel has its offers, and asked about the first."""
     play = rested(start(view), size)
     play.press_alone("A", "Looking at what can be granted …")
     assert play.port.intents == [ReadOffers(approval_id=view.approval_id)]
     play.port.intents.clear()
-    play.port.tell(read(view, **changes))
-    play.settled()
+    play.tell(read(view, **changes))
     return play
 
 
 def answers(play: Play, view: ApprovalView = VIEW, **said: Any) -> None:
-    """Have the core answer what was tried last, and read every field of the panel."""
     play.port.tell(tried(view, play.asked(TryShape)[-1].tests, **said))
     for _ in INPUTS:
         play.go("j", "")
@@ -246,7 +242,6 @@ OTHER_SESSION = "ses-00000000000000000000000002"
 
 
 def gone(number: int, **changes: object) -> ApprovalView:
-    """A call whose session has ended."""
     return short(number, **{"requester_gone": True, **changes})
 
 
@@ -321,23 +316,17 @@ def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
     assert denied_ids(play) == {gone(1).approval_id, gone(3).approval_id}
 
 
-def _burst(shown: Console) -> None:
-    shown.paste(events.Key("ctrl+s", None), events.Key("a", "a"))
-
-
-def _paste(shown: Console) -> None:
-    shown.paste(events.Paste("never\x13\r\x1b[A"))
-
-
-@pytest.mark.parametrize("come", [_burst, _paste])
-async def test_a_burst_or_paste_with_the_key_denies_nothing(
-    come: Callable[[Console], None],
-) -> None:
+@pytest.mark.parametrize(
+    "come",
+    [(events.Key("ctrl+s", None), events.Key("a", "a")), (events.Paste("never\x13\r\x1b[A"),)],
+    ids=["burst", "paste"],
+)
+async def test_a_burst_or_paste_with_the_key_denies_nothing(come: tuple[Any, ...]) -> None:
     """Its first byte came at rest; what came with it shows that no hand pressed it."""
     async with console(start(gone(1), gone(2))) as shown:
         await shown.press_rested("d", "(codex will read it)")
         await shown.rest()
-        come(shown)
+        shown.paste(*come)
         await shown.until(lambda: shown.lines[-2].strip() in ("a", "never"), "it is text")
         await shown.passes(0.05)
         await shown.asks_nothing()

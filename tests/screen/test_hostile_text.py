@@ -4,10 +4,12 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
+from typing import Any
 
 import pytest
 from rich.cells import split_graphemes
 from textual.geometry import Region
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -38,50 +40,34 @@ class Cell:
     before: str
 
 
-class Grid:
-    """The screen as it was drawn last."""
+def _outside_text(topmost: Screen[Any], strips: list[Strip]) -> Iterator[Cell]:
+    every = _widgets(topmost)
+    for y, strip in enumerate(strips):
+        if not any(MARK in segment.text for segment in strip):
+            continue
+        row = _cells(strip)
+        widgets = [(w, r) for w, r in every if r.y <= y < r.bottom]
+        for x, text in enumerate(row):
+            if MARK in text:
+                inside = ((w, r) for w, r in widgets if r.x <= x < r.right)
+                owner, region = next(inside, (topmost, Region(0, 0)))
+                name, before = owner.id or type(owner).__name__, "".join(row[region.x : x])
+                yield Cell(text, name, x - region.x, y - region.y, before)
 
-    def __init__(self, shown: Console) -> None:
-        self._screen = shown.app.screen
-        self._strips = self._screen._compositor.render_strips()
 
-    @property
-    def widths(self) -> set[int]:
-        return {strip.cell_length for strip in self._strips}
-
-    @property
-    def characters(self) -> set[str]:
-        return {char for strip in self._strips for segment in strip for char in segment.text}
-
-    def holding(self, marker: str) -> Iterator[Cell]:
-        every = self._widgets()
-        for y, strip in enumerate(self._strips):
-            if not any(marker in segment.text for segment in strip):
-                continue
-            row = _cells(strip)
-            widgets = [(w, r) for w, r in every if r.y <= y < r.bottom]
-            for x, text in enumerate(row):
-                if marker in text:
-                    inside = ((w, r) for w, r in widgets if r.x <= x < r.right)
-                    owner, region = next(inside, (self._screen, Region(0, 0)))
-                    name, before = owner.id or type(owner).__name__, "".join(row[region.x : x])
-                    yield Cell(text, name, x - region.x, y - region.y, before)
-
-    def _widgets(self) -> list[tuple[Widget, Region]]:
-        """Return the widgets that draw: those of the topmost screen first, and there the innermost."""
-        found: list[tuple[Widget, Region]] = []
-        for screen in reversed(self._screen.app.screen_stack):
-            drawing = [
-                (widget, widget.region)
-                for widget in screen.walk_children(Widget)
-                if widget.region and widget.display and not widget.children
-            ]
-            found += sorted(drawing, key=lambda pair: pair[1].area)
-        return found
+def _widgets(topmost: Screen[Any]) -> list[tuple[Widget, Region]]:
+    found: list[tuple[Widget, Region]] = []
+    for screen in reversed(topmost.app.screen_stack):
+        drawing = [
+            (widget, widget.region)
+            for widget in screen.walk_children(Widget)
+            if widget.region and widget.display and not widget.children
+        ]
+        found += sorted(drawing, key=lambda pair: pair[1].area)
+    return found
 
 
 def _cells(strip: Strip) -> list[str]:
-    """Return the cells of a row; the second cell of a wide glyph holds nothing."""
     row: list[str] = []
     for segment in strip:
         if segment.text.isascii() and segment.text.isprintable():
@@ -138,16 +124,16 @@ _NOWHERE: Rule = lambda _, __: False  # noqa: E731
 
 def check_cells(shown: Console, width: int) -> int:
     """Check every cell of the screen; return how many held outside text."""
-    grid = Grid(shown)
-    cells = [*grid.holding(MARK)]
+    strips = shown.app.screen._compositor.render_strips()
+    cells = [*_outside_text(shown.app.screen, strips)]
     assert not [each for each in cells if not RULES.get(each.widget, _NOWHERE)(each, width)]
-    assert grid.widths == {width}
-    assert [char for char in grid.characters if not harmless(char) and char not in SELECTORS] == []
+    assert {strip.cell_length for strip in strips} == {width}
+    characters = {char for strip in strips for segment in strip for char in segment.text}
+    assert [char for char in characters if not harmless(char) and char not in SELECTORS] == []
     return len(cells)
 
 
 async def walk_items(shown: Console, width: int) -> None:
-    """Look at every item that waits, and at the question of the panel."""
     await shown.shows("fetched by Aileron")
     model = shown.model
     seen = 0

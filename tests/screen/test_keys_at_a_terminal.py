@@ -53,6 +53,7 @@ class Person:
         command = [sys.executable, "-I", CHILD, str(self._intents), str(self._control)]
         # So tall that a call is whole on screen whatever was decided before: else nothing is armed.
         self.pty = Pty(command, size=(120, 60), **options)
+        self.type, self.wait = self.pty.type, self.pty.settle
 
     @property
     def decided(self) -> list[str]:
@@ -61,16 +62,6 @@ class Person:
     @property
     def cells(self) -> str:
         return self.pty.cells.text
-
-    @property
-    def status_line(self) -> str:
-        return self.pty.cells.lines[-2]
-
-    def type(self, keys: bytes) -> None:
-        self.pty.type(keys)
-
-    def wait(self, seconds: float) -> None:
-        self.pty.settle(seconds)
 
     def make(self, happen: str) -> None:
         self._control.write_text(f"{happen}\n")
@@ -88,7 +79,6 @@ class Person:
 
     @property
     def threads(self) -> Counter[str]:
-        """How many threads of each name the console has."""
         tasks = Path(f"/proc/{self.pty.process.pid}/task").glob("*/comm")
         return Counter(each.read_text().strip() for each in tasks)
 
@@ -98,7 +88,6 @@ class Person:
 
     @property
     def armed(self) -> bool:
-        """The approve key is drawn filled."""
         row, column = len(self.pty.cells.lines) - 1, self.pty.cells.lines[-1].find(" a ")
         style = self.pty.cells.style(column + 1, row)
         return column >= 0 and KEY_FILLED in f";{style}"
@@ -174,12 +163,8 @@ def test_a_burst_decides_nothing_and_is_reported(person: Person, keys: bytes, ga
 
 
 def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None:
-    for paste in (
-        b"\x1b[200~a\x1b[201~",
-        b"\x1b[200~approve\r\x1b[201~a\x1b[201~",
-        b"a\na\na\n",
-        b"d\rwrong list\r",
-    ):
+    bracketed = b"\x1b[200~a\x1b[201~", b"\x1b[200~approve\r\x1b[201~a\x1b[201~"
+    for paste in (*bracketed, b"a\na\na\n", b"d\rwrong list\r"):
         person.rest()
         person.type(paste)
         person.wait(SILENCE)

@@ -5,14 +5,13 @@ from dataclasses import replace
 import pytest
 
 from aileron_core.console_port import events
-from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.field_views import PreviewView
 from aileron_tui.draw.glyphs import Glyphs
 from tests.screen.driving import resting
 from tests.support.screens.calls import drifted, snapshot
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.play import rested
-from tests.support.screens.states import NOW, mail, need, short, start
+from tests.support.screens.states import NOW, WORK, mail, need, short, start
 from tests.support.variants import variants
 
 
@@ -20,8 +19,7 @@ def _states() -> dict[str, tuple[events.Snapshot, tuple[events.CoreEvent, ...]]]
     none = PreviewView(status="none", host="gmail.googleapis.com")
     gone = PreviewView(status="unavailable", reason="answered 503", updated_at=NOW - 2)
     looking = replace(mail(1).preview, status="fetching", updated_at=NOW - 1)
-    key = AccountView(name="api_key/mail/work", account="ana@example.com")
-    locked = need("locked", key)
+    full = events.StorageHealth(writable=False, message="Full.")
     views = {
         "waits, all seen": short(1),
         "waits, not all seen": mail(1),
@@ -29,7 +27,7 @@ def _states() -> dict[str, tuple[events.Snapshot, tuple[events.CoreEvent, ...]]]
         "no preview to be had": short(1, preview=gone),
         "still looking": short(1, preview=looking, digest=""),
         "changed": short(1, drift=drifted(NOW)),
-        "waits for the vault": short(1, state="awaiting_vault", account_need=locked),
+        "waits for the vault": short(1, state="awaiting_vault", account_need=need("locked", WORK)),
         "rechecking": short(1, state="checking"),
         "approved": short(1, state="approved"),
         "running": short(1, state="executing"),
@@ -47,10 +45,7 @@ def _states() -> dict[str, tuple[events.Snapshot, tuple[events.CoreEvent, ...]]]
         found[state] = (start(short(1)), (events.ApprovalUpdated(view=ends),))
     return found | {
         "the core has ended": (start(short(1)), (events.CoreLost(message="It ended."),)),
-        "nothing can run": (
-            start(short(1)),
-            (events.StorageHealth(writable=False, message="Full."),),
-        ),
+        "nothing can run": (start(short(1)), (full,)),
         "paused": (start(short(1)), (events.PauseChanged(paused_at=NOW - 5),)),
         "a file is not accepted": (start(held=snapshot(NOW).not_accepted), ()),
         "nothing waits": (start(), ()),
@@ -96,8 +91,7 @@ def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
     """In the compact layout an arrival moves the item down by a row; up to five, then no more."""
     play = rested(start(short(1)), size=(80, 40))
     for arrivals, height in (((), 1), ((2,), 2), (range(3, 9), 5)):
-        play.port.tell(*(events.ApprovalUpdated(view=short(n)) for n in arrivals))
-        play.settled()
+        play.tell(*(events.ApprovalUpdated(view=short(n)) for n in arrivals))
         assert play.queue.height == height
         assert play.armed == (height == 1)
     play.rest()

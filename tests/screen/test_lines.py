@@ -97,7 +97,6 @@ FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
 
 
 def beyond(layout: Layout, row: int) -> str:
-    """Return what stands in *row* right of the values' last column."""
     pieces = layout.line(row, wrap_marks=True)
     inside = truncate(pieces, layout.end, mark="")
     return plain_text(pieces)[len(plain_text(inside)) :].strip()

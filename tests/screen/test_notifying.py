@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -42,6 +41,7 @@ from aileron_tui.terminal.notifications import (
 )
 from tests.screen.driving import Console, console, resting
 from tests.support.frozen_clock import FrozenClock
+from tests.support.processes import eventually
 from tests.support.screens.states import mail, short, start
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 [red]pay[/] $(touch /tmp/x); `id` \u202e"
@@ -82,10 +82,7 @@ def started_since(before: set[threading.Thread]) -> list[threading.Thread]:
 
 
 def appears(path: Path) -> list[str]:
-    deadline = monotonic() + PATIENCE
-    while not path.exists():
-        assert monotonic() < deadline
-        threading.Event().wait(0.01)
+    eventually(path.exists)
     return json.loads(path.read_text())
 
 
@@ -277,7 +274,6 @@ def unverified(vault: VaultStatus = LOCKED) -> Snapshot:
 
 
 async def verify_settings(shown: Console) -> None:
-    """Have the settings verify, as after an unlock."""
     shown.port.tell(VaultStatus(state="unlocked", entries=1))
     shown.port.tell(ACCEPTED)
     await shown.shows("Now in force, from config.toml: keys")

@@ -86,14 +86,12 @@ def test_of_a_changed_file_what_differs_must_be_seen_and_all_of_it_is_there() ->
     assert "not kept" in plain_text(lost[1].pieces)
     assert must_be_seen(lost)[-len(new) :] == new
     assert must_be_seen(file_blocks(offered()))[-len(SEND.splitlines()) :] == SEND.splitlines()
-
-
-def test_the_lines_that_differ_name_their_place_and_fold_what_stays() -> None:
+    # The lines that differ name their place; `u` unfolds those that stay.
     shown = shown_lines(changed())
     assert any(line.startswith(" line 7 ") and "name = " in line for line in shown)
     assert any("‹12 unchanged lines›" in line for line in shown)
     unfolded = file_blocks(changed(), unfold=True)
-    assert len(unfolded) > len(file_blocks(changed()))
+    assert len(unfolded) > len(blocks)
     assert not any("unchanged lines" in plain_text(each.pieces) for each in unfolded)
 
 
@@ -127,12 +125,10 @@ def test_all_of_it_counts_as_seen_only_when_it_was_on_screen() -> None:
     its change disarms, with the same bytes in the file.
     """
     play = rested(start(held=(changed(),)), size=(80, 24))
-    play.press_alone("t", "lines not seen. Press t again")
-    assert play.port.intents == []
+    play.in_vain("t", "lines not seen. Press t again")
     play.read_all()
     again = offered(widened(), SEND.replace("wall_seconds", "x") + "\n")
-    play.port.tell(LibraryUpdated(not_accepted=(again,), problems=(), actions_ready=0))
-    play.settled()
+    play.tell(LibraryUpdated(not_accepted=(again,), problems=(), actions_ready=0))
     assert not play.armed
     play.rest()
     assert "not seen yet" in play.status_line
@@ -285,8 +281,7 @@ def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
     to(play, "post-invoice")
     play.go("enter", "THE FILE")
     play.read_all()
-    play.press_alone("t", "RLO. Press t again")
-    assert play.port.intents == []
+    play.in_vain("t", "RLO. Press t again")
     play.press_rested("t")
     play.asks_for(Accept)
 

@@ -29,7 +29,6 @@ WORDS = "olive · raven · cedar"
 
 
 def made(play: Play, remote: str = "") -> Play:
-    """Press `O`, and have the core make a link."""
     play.go("O", "Making a link …")
     play.asks(MakeLink())
     play.port.intents.clear()
@@ -39,8 +38,7 @@ def made(play: Play, remote: str = "") -> Play:
 
 
 def redeemed(play: Play, *views: DeviceView) -> Play:
-    play.port.tell(DevicesUpdated(devices=views))
-    play.settled()
+    play.tell(DevicesUpdated(devices=views))
     return play
 
 

@@ -95,8 +95,7 @@ def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
     question = "Stop everything? This denies 2 calls, ends 3 sessions and stops 1 run."
     play.go("ctrl+k", question)
     assert "WILL HAPPEN" in play.text, "the item stays readable"
-    play.press_alone("enter")
-    assert play.port.intents == []
+    play.in_vain("enter")
     play.press_alone("ctrl+k")
     play.press_rested("escape")
     assert question not in play.text
@@ -116,8 +115,7 @@ def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
 def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
     play = rested(STATE)
     play.go("ctrl+k", "Stop everything?")
-    play.port.tell(events.StorageHealth(writable=False, message="The disk is full."))
-    play.settled()
+    play.tell(events.StorageHealth(writable=False, message="The disk is full."))
     assert "Stop everything?" not in play.text
     play.port.tell(events.CoreLost(message="It ended."))
     play.shows("THE SERVER HAS STOPPED")
@@ -151,8 +149,7 @@ def test_the_key_asks_and_only_enter_stops_the_call() -> None:
     assert "X stop" not in play.keys, "the selected call waits, and does not run"
     play.go("j", "X stop the run…")
     play.go("X", 'Stop "')
-    play.press_alone("enter")
-    assert play.port.intents == []
+    play.in_vain("enter")
     play.press_rested("escape")
     assert 'Stop "' not in play.text
     assert play.port.intents == []
@@ -169,8 +166,7 @@ def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
     play = rested(start(RUNS), answers=True)
     play.go("X", 'Stop "')
     done = replace(RUNS, state="completed", started_at=None, ended_at=NOW, version=100)
-    play.port.tell(events.ApprovalUpdated(view=done))
-    play.settled()
+    play.tell(events.ApprovalUpdated(view=done))
     assert 'Stop "' not in play.text
     play.press_rested("enter")
     assert not play.asked(StopRun)
@@ -266,7 +262,14 @@ def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     play.press_alone("enter")
     assert play.port.intents == [], "the question was not there for 400 ms"
     play.go("escape", "Connected agents.")
-    assert play.port.intents == []
+    play.go("x", "End the session of codex?")
+    play.rest()
+    play.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
+    assert "End the session" not in play.text, "the key does not fall upon its neighbour"
+    play.in_vain("enter")
+    play.press_alone("escape")
+    play.tell(SessionsUpdated(sessions=(CODEX, CLAUDE, RELAY)))
+    play.go("home")
     play.go("x", "End the session of codex?")
     play.rest()
     assert " enter  end the session" in play.keys
@@ -275,19 +278,6 @@ def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     play.shows("✓ Ended the session of codex.")
     assert not any("codex" in line for line in play.lines[1:-2])
     play.go("1", "The agent's session has ended")
-
-
-def test_a_question_about_a_session_that_has_ended_closes() -> None:
-    """The key does not fall upon its neighbour."""
-    play = Play(AT_WORK)
-    play.go("5", "sessions open")
-    play.go("x", "End the session of codex?")
-    play.rest()
-    play.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
-    play.settled()
-    assert "End the session" not in play.text
-    play.press_alone("enter")
-    play.asks_nothing()
 
 
 ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"

@@ -98,16 +98,12 @@ async def to_row(shown: Console, name: str) -> None:
         await shown.until(lambda row=before: shown.row != row, f"a row below {before!r}")
 
 
-def select(number: int) -> Scenario:
-    """Return the way to row *number* of the waiting list, counted from 0."""
-
-    async def scenario(shown: Console) -> None:
-        for _ in range(number):
-            await shown.press_alone("j")
-        shown.clock.advance(0.5)
-        await shown.quiet()
-
-    return scenario
+async def select(shown: Console, number: int) -> None:
+    """Go to row *number* of the waiting list, counted from 0."""
+    for _ in range(number):
+        await shown.press_alone("j")
+    shown.clock.advance(0.5)
+    await shown.quiet()
 
 
 # Layouts and looks
@@ -127,13 +123,13 @@ async def test_in_ascii(shown: Console) -> None:
 
 @picture_of(looks="120x36 120x36-plain")
 async def test_what_changed_after_the_look(shown: Console) -> None:
-    await select(3)(shown)
+    await select(shown, 3)
 
 
 @picture_of()
 async def test_hostile_text(shown: Console) -> None:
     """Marks for what hides; a forged heading stands right of the bar."""
-    await select(4)(shown)
+    await select(shown, 4)
 
 
 @picture_of(looks="80x24 80x24-light 80x24-plain")

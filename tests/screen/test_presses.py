@@ -144,11 +144,6 @@ def aim(play: Play) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def refusal_said(play: Play) -> str:
-    message = play.model.status_message
-    return plain_text(message.pieces) if message is not None and message.refusal else ""
-
-
 @pytest.mark.parametrize("seed", variants(range(1, 9)))
 def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None:
     """While calls come, change, run, expire and are withdrawn; no row leaves between two keys."""
@@ -197,8 +192,9 @@ def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None
                 assert intent.digest == item.approval.digest
         if aim(play) != aimed:
             continue
-        sentence, label = refusal_said(play), key_label(key)
-        assert model.status_message is not earlier, f"{key} was lost in silence:\n{play.text}"
+        message, label = model.status_message, key_label(key)
+        sentence = plain_text(message.pieces) if message is not None and message.refusal else ""
+        assert message is not earlier, f"{key} was lost in silence:\n{play.text}"
         assert sentence.startswith(f"{label} ") or f" {label} again." in sentence, sentence
         assert sentence.count(". ") <= 1
         assert " ".join(sentence.split())[:40] in play.text, play.text
@@ -217,8 +213,7 @@ def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_n
     assert play.selected == short(2).approval_id
     assert play.waiting == [short(2).approval_id]
     play.passes(0.2)
-    play.press_alone("a", "Too soon: another item is under the cursor. Press a again.")
-    assert play.port.intents == []
+    play.in_vain("a", "Too soon: another item is under the cursor. Press a again.")
     play.press_rested("a")
     play.asks()
 

@@ -143,19 +143,12 @@ TEXT = st.text(
 
 @given(TEXT, st.integers(30, 60), st.integers(1, 40))
 def test_with_any_name_the_rail_keeps_its_columns(text: str, width: int, height: int) -> None:
-    view = mail(
-        agent=text,
-        session_label=text,
-        process=replace(PROCESS, executable=text, cwd=text, parents=((1, text),)),
-        claims=(FieldView(label=text, value=text),),
-    )
-    denied = decided(2, "denied", reason=text)
-    records = [of_run(1, "run.completed", "run-1", action=text)]
-    sections = (
-        requester_section(view),
-        recent_runs_section(records, view),
-        equal_calls_section([denied], view),
-    )
+    seen = replace(PROCESS, executable=text, cwd=text, parents=((1, text),))
+    claims = (FieldView(label=text, value=text),)
+    view = mail(agent=text, session_label=text, process=seen, claims=claims)
+    recent = recent_runs_section([of_run(1, "run.completed", "run-1", action=text)], view)
+    equal = equal_calls_section([decided(2, "denied", reason=text)], view)
+    sections = (requester_section(view), recent, equal)
     lines = rail_lines(sections, width, height)
     assert len(lines) <= height
     for line in lines:

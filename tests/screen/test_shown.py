@@ -17,7 +17,7 @@ from tests.screen.driving import console
 from tests.screen.offered_files import connector, offered
 from tests.screen.test_pictures import HOME, with_a_past
 from tests.support.screens.calls import fixtures, later_steps, snapshot
-from tests.support.screens.home import library_items, not_accepted, sessions
+from tests.support.screens.home import library_items, not_accepted, problems, sessions
 from tests.support.screens.play import Play
 from tests.support.screens.states import NOW, TO, Undrawable, change, denied, mail, short, start
 from tests.support.variants import ALL
@@ -26,10 +26,15 @@ CALLS = snapshot(NOW).approvals
 NOTHING = start(sessions=(), records=(), library=(), actions_ready=0, head_words=None)
 ROUTE = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
 NO_PREVIEW = PreviewView(status="none")
-
-
-def unfetchable() -> PreviewView:
-    return PreviewView(status="unavailable", reason="timed out", updated_at=NOW - 2)
+UNFETCHABLE = PreviewView(status="unavailable", reason="timed out", updated_at=NOW - 2)
+ASKED_BY_THE_KERNELS_WORD = start(replace(CALLS[0], preview=replace(CALLS[0].preview, fields=())))
+CHANGE_WITHOUT_NEW_VALUES = start(
+    replace(
+        change(TO, preview=replace(change(TO).preview, fields=change(TO).preview.fields[:2])),
+        new_values=(),
+        other_arguments=(),
+    )
+)
 
 
 def drift_without_a_preview() -> DriftView:
@@ -51,18 +56,7 @@ def creation() -> Snapshot:
     return start(replace(view, preview=replace(view.preview, fields=fields, gist="Team")))
 
 
-def change_without_new_values() -> Snapshot:
-    view = replace(change(TO), new_values=(), other_arguments=())
-    return start(replace(view, preview=replace(view.preview, fields=view.preview.fields[:2])))
-
-
-def asked_by_the_kernels_word() -> Snapshot:
-    brief = replace(CALLS[0], preview=replace(CALLS[0].preview, fields=()))
-    return start(brief)
-
-
 def busy() -> Snapshot:
-    """Forty calls of every kind wait."""
     kinds = [view for view in fixtures(NOW) if view.state == "pending"]
     return start(
         *(
@@ -94,15 +88,11 @@ def broken() -> ApprovalView:
 
 
 def at(name: str, *more: str) -> tuple[str, ...]:
-    """Return the keys to *name* in the list of actions, and *more*."""
     return ("4", *"j" * [each.name for each in library_items(NOW)].index(name), *more)
 
 
-PROBLEMS = (
-    Problem(file="actions/pay.md", line=12, key="execute.op",
-            message="The connector billing has no op pay; it has post_invoice."),
-    Problem(file="connectors/billing/manifest.toml", message="It is not valid TOML."),
-)  # fmt: skip
+MALFORMED = Problem(file="connectors/billing/manifest.toml", message="It is not valid TOML.")
+PROBLEMS = (*problems(), MALFORMED)
 
 SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
     # A call: its state, the keys pressed, what stands there then
@@ -115,7 +105,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
         ("STEPS  one after another; 1 is set at run time", "┃ ✓ done",
          "┃ needs your approval now, with these inputs", "issue       ┃ 4182",
          "┃ ${create.number}")),
-    "the kernel says who asks": (asked_by_the_kernels_word(), ("space",),
+    "the kernel says who asks": (ASKED_BY_THE_KERNELS_WORD, ("space",),
         ("WHO ASKS  confirmed by the kernel", "process     │ 48112 codex ← zsh ← tmux: server",
          "program     │ /usr/bin/codex", "tool call   ┊ call_9fQ2", "thread      ┊ 0199-7c1e")),
     "its requester is gone": (start(short(requester_gone=True)), (),
@@ -131,7 +121,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
          f"Routed      │ {ROUTE}")),
     "its deadline is near": (start(short(expires_at=NOW + 40)), (), ("0:36 left",)),
     "its preview went away": (
-        start(short(version=2, preview=unfetchable(), drift=drift_without_a_preview())), (),
+        start(short(version=2, preview=UNFETCHABLE, drift=drift_without_a_preview())), (),
         ("▲ Changed after you looked   ▲ No preview",
          "CHANGED  nothing has run; the preview can no longer be fetched",
          "┃ Preview unavailable: timed out", "To          ┃ − sam@helio.example",
@@ -144,7 +134,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
         ("▶ running.", "X stop the run…")),
     "is still looked at": (start(CALLS[5]), (),
         ("┃ ·····", "Fetching the preview. You can approve once it arrives or fails.", "d deny…")),
-    "changes without new values": (change_without_new_values(), (),
+    "changes without new values": (CHANGE_WITHOUT_NEW_VALUES, (),
         ("NOW  fetched by Aileron", "To          ┃ ben@northwind.example",
          "✓ All seen. Press a to")),
     "creates": (creation(), (),
@@ -296,17 +286,14 @@ def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that
     """The fault belongs to one content, not to the approval for ever."""
     play = Play(start(broken()))
     play.shows(words.status.UNDRAWABLE)
-    play.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
-    play.settled()
+    play.tell(ApprovalUpdated(view=replace(short(), version=2)))
     assert words.status.UNDRAWABLE not in play.text
     play.rest()
     play.port.tell(ApprovalUpdated(view=replace(broken(), version=3)))
     play.shows(words.status.UNDRAWABLE)
     play.clock.advance(2)
-    play.press_alone("a")
-    assert play.port.intents == []
-    play.port.tell(ApprovalUpdated(view=replace(short(), version=4)))
-    play.settled()
+    play.in_vain("a")
+    play.tell(ApprovalUpdated(view=replace(short(), version=4)))
     assert words.status.UNDRAWABLE not in play.text
     play.press_rested("a")
     play.asks()

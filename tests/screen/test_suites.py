@@ -61,8 +61,7 @@ def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
     held = suite_of_515()
     play = rested(start(held=held), size=(80, 24))
     assert "Accept these 515 actions?" in play.text
-    play.press_alone("t", "lines not seen. Press t again")
-    assert play.port.intents == []
+    play.in_vain("t", "lines not seen. Press t again")
     play.press_rested("t")
     intent = play.asks_for(AcceptSuite)
     assert intent.suite_id == SUITE.suite_id
@@ -92,8 +91,7 @@ def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
 def test_the_other_key_is_there_where_it_does_more(held: tuple[NotAcceptedView, ...]) -> None:
     play = rested(start(held=held))
     assert "accept the rest" not in play.keys
-    play.press_alone("T", "T did nothing: nothing here has to be reviewed first.")
-    assert play.port.intents == []
+    play.in_vain("T", "T did nothing: nothing here has to be reviewed first.")
     play.passes(5)
     assert f"t accepts all {len(held)}, exactly as they are." in play.status_line
 
@@ -229,16 +227,18 @@ def test_of_each_changed_connector_the_item_says_whether_its_code_did() -> None:
 
 
 NAME = "github://example/tracker"
+OTHER, ALIKE = "github://example/b", "github://examp1e/a"
 NEW = PublisherView(name=NAME, key="SHA256:new")
+CHANGED = replace(NEW, accepted="SHA256:old")
 KEY = NotAcceptedView(
     kind="publisher",
     name=NAME,
     file="store/publishers/offer.tar.gz",
     digest="SHA256:new",
     change="changed",
-    publisher=replace(NEW, accepted="SHA256:old"),
+    publisher=CHANGED,
 )
-VOUCHED = replace(KEY, publisher=replace(NEW, accepted="SHA256:old", is_vouched_for=True))
+VOUCHED = replace(KEY, publisher=replace(CHANGED, is_vouched_for=True))
 FILES = words.files
 
 
@@ -252,25 +252,13 @@ def said(file: NotAcceptedView) -> tuple[list[str], str]:
     ("publisher", "warning", "text"),
     [
         (NEW, "", FILES.FIRST_KEY),
-        (replace(NEW, known_as=("github://example/b",)), "", FILES.known_key("github://example/b")),
+        (replace(NEW, known_as=(OTHER,)), "", FILES.known_key(OTHER)),
         (replace(NEW, accepted="SHA256:new"), "", FILES.ACCEPTED_KEY),
         (replace(NEW, key=""), FILES.warn_unsigned(), FILES.NO_KEY),
-        (replace(NEW, accepted="SHA256:old"), FILES.warn_refused(NAME, signed=True), "SHA256:old"),
-        (
-            replace(NEW, key="", accepted="SHA256:old"),
-            FILES.warn_refused(NAME, signed=False),
-            "SHA256:old",
-        ),
-        (
-            replace(NEW, resembles="github://examp1e/a"),
-            FILES.warn_resembles(NAME, "github://examp1e/a"),
-            FILES.FIRST_KEY,
-        ),
-        (
-            replace(NEW, other_key_of="github://example/b"),
-            FILES.warn_other_key("github://example/b"),
-            FILES.FIRST_KEY,
-        ),
+        (CHANGED, FILES.warn_refused(NAME, signed=True), "SHA256:old"),
+        (replace(CHANGED, key=""), FILES.warn_refused(NAME, signed=False), "SHA256:old"),
+        (replace(NEW, resembles=ALIKE), FILES.warn_resembles(NAME, ALIKE), FILES.FIRST_KEY),
+        (replace(NEW, other_key_of=OTHER), FILES.warn_other_key(OTHER), FILES.FIRST_KEY),
     ],
 )
 def test_an_item_says_whose_it_is(publisher: PublisherView, warning: str, text: str) -> None:
@@ -344,7 +332,7 @@ def test_what_counts_is_said_to_have_an_earlier_key() -> None:
 
 
 def test_a_suite_counts_the_files_that_nobody_signed() -> None:
-    new = replace(NEW, resembles="github://examp1e/a")
+    new = replace(NEW, resembles=ALIKE)
     files = [replace(held_file(each), publisher=new) for each in "abcd"]
 
     def head(unsigned: int) -> list[str]:
@@ -354,7 +342,7 @@ def test_a_suite_counts_the_files_that_nobody_signed() -> None:
 
     assert " ▲ 1 of 4 is not signed: nobody vouches for it" in head(1)
     assert " ▲ 3 of 4 are not signed: nobody vouches for them" in head(3)
-    resembles = f" ▲ {FILES.warn_resembles(NAME, 'github://examp1e/a')}"
+    resembles = f" ▲ {FILES.warn_resembles(NAME, ALIKE)}"
     assert head(3).count(resembles) == 1
     suite = SuiteFiles(suite=SUITE, files=tuple(files))
     shown = [plain_text(each) for each in lay_out(suite_blocks(suite), 160, 13).lines]

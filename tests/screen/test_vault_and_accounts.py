@@ -136,8 +136,7 @@ def test_the_field_edits_whole_characters_and_forgets_them_where_the_panel_ends(
     assert not given(play, intents.UnlockVault)
     play.go("enter")
     assert given(play, intents.UnlockVault) == ["pässwört".encode()]
-    play.port.tell(UNLOCKED)
-    play.settled()
+    play.tell(UNLOCKED)
     assert "Passphrase" not in play.text
 
 
@@ -238,7 +237,6 @@ def test_a_choice_that_changes_is_asked_anew() -> None:
     """No account moves under the key."""
     play = Play(start(CHOICE, vault=UNLOCKED))
     play.press_rested("C", f"Which account for {FQN}?")
-    play.port.tell(events.ApprovalUpdated(view=held(need("choice", HOME, WORK))))
-    play.settled()
+    play.tell(events.ApprovalUpdated(view=held(need("choice", HOME, WORK))))
     assert "Which account" not in play.text
     assert not play.asked(intents.ChooseAccount)

@@ -92,7 +92,6 @@ def approval(number: int, now: float, **changes: object) -> ApprovalView:
 
 
 def drifted(now: float) -> DriftView:
-    """Return two readings of an offer that differ."""
     before = (
         "Dear all,\n\nUnit price: 118.00 EUR, valid until 31 October.\n\nDelivery in six weeks."
     )
@@ -151,7 +150,6 @@ def later_steps(status: str = "running") -> tuple[StepView, ...]:
 
 
 def fixtures(now: float) -> tuple[ApprovalView, ...]:
-    """Return one item for each state that a person meets."""
     mail = approval(1, now)
     channel = replace(mail.preview, gist="#incidents · 348 people")
     event = (
@@ -222,7 +220,6 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
 
 
 def snapshot(now: float) -> Snapshot:
-    """Return the state that the demo starts from."""
     return Snapshot(
         version="0.1.0",
         home="~/.aileron",

@@ -355,6 +355,11 @@ class Play(Watched):
             self._draw()  # and so asks for what is to be read next
             self.port.deliver()
 
+    def tell(self, *events: CoreEvent) -> None:
+        """Let the core say *events*, and show what comes of them."""
+        self.port.tell(*events)
+        self.settled()
+
     def until(self, holds: Callable[[], bool], what: str = "") -> None:
         self.settled()
         assert holds(), f"never came: {what}\n{self.text}"
@@ -424,6 +429,11 @@ class Play(Watched):
         self.clock.advance(0.03)
         self.shows(*texts)
 
+    def in_vain(self, key: str, *texts: str) -> None:
+        """Press one key alone, which asks the core for nothing; then *texts* are shown."""
+        self.press_alone(key, *texts)
+        assert self.port.intents == []
+
     def press_rested(self, key: str, *texts: str) -> None:
         """Rest before what is drawn, and press one key; then *texts* are shown."""
         self.rest()
@@ -435,7 +445,6 @@ class Play(Watched):
         self.press_alone(key, *texts)
 
     def to_row(self, name: str) -> None:
-        """Go down the list until the selected row has *name*."""
         while name not in self.row:
             before = self.row
             self.go("j", "")
@@ -457,7 +466,6 @@ class Play(Watched):
         self.settled()
 
     def pressed_by_mouse(self, command: str) -> None:
-        """Click the key of *command* in the footer."""
         self.page.click_piece(command)
         self.settled()
 
@@ -481,7 +489,6 @@ class Play(Watched):
 
 
 def _drawn(line: Line, width: int) -> str:
-    """Return *line* as it is painted in *width* cells."""
     text = "".join(piece.text for piece in Glyphs().draw(line, width))
     return set_cell_size(text, width) if cell_len(text) > width else text
 

@@ -28,13 +28,8 @@ LINK = "http://127.0.0.1:8517/review#00112233445566778899aabbccddeeff"
 """The link that it makes; nothing redeems it."""
 PASSPHRASE = b"correct horse battery"
 """Opens its vault."""
-_AboutACall = (
-    intents.Approve
-    | intents.Deny
-    | intents.RefreshPreview
-    | intents.RefetchPreview
-    | intents.Acknowledge
-)
+_Looks = intents.RefreshPreview | intents.RefetchPreview
+_AboutACall = intents.Approve | intents.Deny | intents.Acknowledge | _Looks
 _EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
     intents.Approve: (AuditEvent.APPROVAL_APPROVED, AuditEvent.RUN_COMPLETED),
     intents.Deny: (AuditEvent.APPROVAL_DENIED,),
@@ -44,13 +39,7 @@ _EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
 }
 """The records that an intent about a call leaves."""
 _ReadsRecords = intents.ReadRecords | intents.ReadRecord | intents.VerifyAudit | intents.ExportAudit
-_Reads = (
-    _ReadsRecords
-    | intents.ReadApprovals
-    | intents.ReadCall
-    | intents.ReadHistory
-    | intents.CountCalls
-)
+_ReadsCalls = intents.ReadApprovals | intents.ReadCall | intents.ReadHistory | intents.CountCalls
 
 
 class FixtureCore:
@@ -381,7 +370,7 @@ class RecordingPort:
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
-        reads = isinstance(intent, _Reads)
+        reads = isinstance(intent, _ReadsRecords | _ReadsCalls)
         (self.reads if reads else self.intents).append(intent)
         if (reads or self._answers) and not self.deaf:
             self.tell(*self._core.answer(intent))

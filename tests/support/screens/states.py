@@ -35,7 +35,6 @@ def mail(number: int = 1, **changes: object) -> ApprovalView:
 
 
 def key_of(number: int) -> str:
-    """Return the key of the row of that mail."""
     return mail(number).approval_id
 
 
@@ -110,7 +109,6 @@ def record(seq: int, event: str = "run.started", **changes: object) -> RecordVie
 
 
 def recorded(seq: int, event: str = "run.started", **changes: object) -> Recorded:
-    """Return the event that tells of such a record."""
     return Recorded(record=record(seq, event, **changes), head_words=("olive", "pixel"))
 
 
