@@ -2,18 +2,13 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port.account_views import (
-    AccountsUpdated,
-    BoundAccountView,
-    CredentialUserView,
-    LoginView,
-)
+from aileron_core.console_port import account_views
 from aileron_core.console_port.events import VaultStatus
 from tests.support.screens.calls import NOW
 
 UNLOCKED = VaultStatus(state="unlocked", entries=2)
 
-MAIL = CredentialUserView(
+MAIL = account_views.CredentialUserView(
     connector="github://aileron/mail",
     ref="github://aileron/mail@1.1.0",
     hash="sha256:" + "b" * 64,
@@ -38,7 +33,7 @@ DRIVE = replace(
     login_host="login.drive.example:443",
     token_host="tokens.drive.example:443",
 )
-ANA = BoundAccountView(
+ANA = account_views.BoundAccountView(
     name="api_key/mail/work",
     connector=MAIL.connector,
     connector_hash=MAIL.hash,
@@ -94,7 +89,7 @@ OTHER_VALUES = replace(
     remedy="revoke",
     remembered_for=(),
 )
-LOGIN = LoginView(
+LOGIN = account_views.LoginView(
     login_id="login-1",
     state="waiting",
     url="https://login.drive.example/authorize?state=x&code_challenge=y",
@@ -107,5 +102,5 @@ LOGIN = LoginView(
 )
 
 
-def accounts(*bound: BoundAccountView) -> AccountsUpdated:
-    return AccountsUpdated(accounts=bound, users=(MAIL, DRIVE))
+def accounts(*bound: account_views.BoundAccountView) -> account_views.AccountsUpdated:
+    return account_views.AccountsUpdated(accounts=bound, users=(MAIL, DRIVE))

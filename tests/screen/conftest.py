@@ -66,7 +66,6 @@ def _a_screen_is_painted_where_somebody_looks_at_it() -> Iterator[None]:
 
 @pytest.fixture
 def play() -> Play:
-    """The same without a terminal."""
     return rested(start(short()))
 
 

@@ -44,7 +44,7 @@ def app_on(clock: FrozenClock, port: RecordingPort, **options: Any) -> AileronAp
 
 
 class Console(Watched):
-    """One running console: what it shows, what it asked the core for."""
+    """One running console: what it shows, what it asked the core for. A person does in it what one does in a `Play`."""
 
     def __init__(self, app: AileronApp, port: RecordingPort, clock: FrozenClock) -> None:
         self.app, self.port, self.clock = app, port, clock
@@ -144,7 +144,6 @@ class Console(Watched):
         await self.settled()
 
     async def passes(self, seconds: float) -> None:
-        """Let *seconds* pass, and do whatever time alone does, as the timers would."""
         await self.settled()
         self.clock.advance(seconds)
         if isinstance(page := self.app.screen, ConsoleScreen):
@@ -193,7 +192,6 @@ class Console(Watched):
         await self.settled()
 
     async def read_all(self) -> None:
-        """Read to the end, a pane at a time, each for long enough."""
         await self.rest()
         while "not seen yet" in self.status_line:
             before = self.status_line
@@ -202,19 +200,16 @@ class Console(Watched):
             await self.until(lambda b=before: self.status_line != b, "read on")
 
     async def press(self, *keys: str) -> None:
-        """Press keys in one breath: the clock stands still between them."""
         for key in keys:
             self.app.post_message(_event_of(key))
             await self.settled()
 
     async def press_alone(self, key: str, *texts: str) -> None:
-        """Press one key, be silent after it for long enough, and wait until *texts* are shown."""
         await self.press(key)
         self.clock.advance(0.03)
         await self.shows(*texts)
 
     async def type(self, text: str) -> None:
-        """Type *text* at a person's pace, some time after what asked for it was opened."""
         await self.settled()
         self.clock.advance(0.1)
         for char in text:
@@ -223,7 +218,6 @@ class Console(Watched):
         await self.settled()
 
     async def press_rested(self, key: str, *texts: str) -> None:
-        """Rest before what is drawn, and press one key; wait until *texts* are shown."""
         await self.rest()
         await self.press_alone(key, *texts)
 
@@ -233,7 +227,6 @@ class Console(Watched):
         assert not intents or self.port.intents == [*intents]
 
     async def asks_nothing(self) -> None:
-        """Let time pass: nothing is asked of the core, nor was before."""
         await self.passes(1)
         assert self.port.intents == []
 
@@ -245,7 +238,6 @@ class Console(Watched):
             driver.process_message(event)
 
     async def go(self, key: str, *texts: str) -> None:
-        """Press one key at rest and wait until *texts* are shown."""
         self.clock.advance(0.5)
         await self.press_alone(key, *texts)
 

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aileron_core.actions.load import load_action
-from aileron_core.console_port.file_views import (
-    AcceptanceChangeView,
-    AcceptedBeforeView,
-    FileContentView,
-)
+from aileron_core.console_port import file_views
 from aileron_core.console_port.view_models import NotAcceptedView, SuiteView
 from aileron_core.library.comparison import compare_actions
 from tests.support.screens.states import NOW
@@ -34,18 +30,18 @@ def offered(
 ) -> NotAcceptedView:
     """Return an action file of *text*; *before*: what was accepted in its place, and whether it was *kept*."""
     action = load_action(text.encode(), f"{name}.md")
-    content = FileContentView(text=text)
+    content = file_views.FileContentView(text=text)
     if before is not None:
         old = load_action(before.encode(), f"{name}.md")
         hosts = ("gmail.googleapis.com:443",)
-        accepted = AcceptedBeforeView(
+        accepted = file_views.AcceptedBeforeView(
             name=f"{name}.md",
             digest=old.sha256,
             accepted_at=NOW - 86_400,
             text=before if kept else None,
             changes=compare_actions(old, action, old_hosts=hosts, new_hosts=hosts) if kept else (),
         )
-        content = FileContentView(text=text, before=accepted)
+        content = file_views.FileContentView(text=text, before=accepted)
     return NotAcceptedView(
         kind="action",
         name=name,
@@ -70,10 +66,10 @@ def connector() -> NotAcceptedView:
     old += f'[capabilities.network]\nhosts = ["{kept}"]\n'
     was, now = "131,072 bytes, sha256:" + "a1" * 32, "132,096 bytes, sha256:" + "b2" * 32
     changes = (
-        AcceptanceChangeView(kind="hosts", direction="wider", after=more),
-        AcceptanceChangeView(kind="module", direction="other", before=was, after=now),
+        file_views.AcceptanceChangeView(kind="hosts", direction="wider", after=more),
+        file_views.AcceptanceChangeView(kind="module", direction="other", before=was, after=now),
     )
-    before = AcceptedBeforeView(
+    before = file_views.AcceptedBeforeView(
         name=f"{name}@1.0.0",
         digest="sha256:" + "ef" * 32,
         accepted_at=NOW - 86_400,
@@ -90,7 +86,7 @@ def connector() -> NotAcceptedView:
         gated=None,
         connector=name,
         hosts=(more, kept),
-        content=FileContentView(text=text, module=now, before=before),
+        content=file_views.FileContentView(text=text, module=now, before=before),
     )
 
 

@@ -53,7 +53,6 @@ def test_a_press_that_is_too_soon_or_not_alone_does_nothing() -> None:
 
 
 def test_new_content_focus_and_paste_each_start_the_rest_anew() -> None:
-    """Whatever changes under the eye disarms the key."""
     for disturb in (
         lambda a: a.on_drawn("other", 1.0),
         lambda a: a.reset(),
@@ -79,7 +78,6 @@ def test_whatever_is_read_before_a_press_is_settled_takes_it_back(event: str, ga
 
 
 def test_the_mouse_right_before_a_press_spoils_it_and_a_moment_earlier_does_not() -> None:
-    """A hand on the mouse is not at rest; where it rested a moment ago nothing is lost."""
     for before, decided in ((0.019, None), (0.021, "item")):
         arming = rested_arming()
         arming.on_mouse(2.0 - before)
@@ -96,7 +94,6 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_no_sequence_without_a_rest_decides(events: list[tuple[str, float]]) -> None:
-    """Every decision follows 400 ms of unchanged content and no key, and 20 ms of silence."""
     arming = Arming(rest=REST)
     at, content = 0.0, 0
     quiet_from: float | None = None  # since when drawn, in focus, unchanged, without a key

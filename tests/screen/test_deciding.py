@@ -246,7 +246,6 @@ def test_the_three_words_stand_once_with_what_they_are_for(size: tuple[int, int]
 
 @pytest.mark.parametrize("state", ["completed", "failed", "denied", "expired", "withdrawn"])
 def test_the_words_of_an_ended_call_can_be_compared_now(state: Any) -> None:
-    """Each end is an answer that has them; while the call waits the agent has nothing to compare."""
     ended = replace(mail(), state=state, ended_at=NOW)
     for view, said in ((ended, True), (mail(), False)):
         text = "\n".join(plain_text(each.pieces) for each in approval_blocks(view, NOW))
@@ -283,7 +282,6 @@ def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
 
 
 async def test_a_key_that_was_read_takes_the_press_back_before_its_event(shown: Console) -> None:
-    """The press falls due between the reader's word that something came and the key itself."""
     await shown.press("a")
     shown.app.on_input_received(InputReceived("key"))
     shown.clock.advance(0.03)

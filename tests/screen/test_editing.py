@@ -22,7 +22,6 @@ INPUTS = (
     FieldView(name="cc", label="\x1b[2KRECORD ┃ approved", missing=True),
 )
 VIEW = short(1, inputs=INPUTS)
-SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)], ids=str)
 
 
 def opened(size: tuple[int, int] = (80, 24)) -> Play:
@@ -43,7 +42,7 @@ def send(play: Play) -> None:
     play.press("ctrl+s")
 
 
-@SIZES
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)], ids=str)
 def test_only_what_was_typed_is_sent_and_marks_stand_for_characters(size: tuple[int, int]) -> None:
     play = opened(size)
     play.shows("Hi [b]Sam[/b],‹LF×2›")
@@ -115,7 +114,6 @@ def test_what_has_no_arguments_to_change_says_so() -> None:
 
 
 async def test_several_lines_are_typed_and_pasted_at_a_terminal() -> None:
-    """What is pasted has no hidden characters; enter begins a line."""
     async with console(start(VIEW)) as run:
         await run.rest()
         for each in ("e", "j", "j", "enter"):

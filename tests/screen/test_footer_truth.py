@@ -64,7 +64,6 @@ def test_approve_is_filled_exactly_when_the_next_press_decides() -> None:
 
 
 def test_the_footer_fits_names_only_keys_that_do_something_and_always_offers_help() -> None:
-    """What does not fit drops from the right; `? help` never drops. What is not possible is not there."""
     for now in situations():
         for width in (60, 80, 120, 200):
             pieces = footer_line("waiting", now, width)
@@ -79,7 +78,6 @@ def test_the_footer_fits_names_only_keys_that_do_something_and_always_offers_hel
 
 
 def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
-    """One key decides one thing, and leaving never decides."""
     for context in (*VIEWS, "deny", "grant", "help"):
         keys = [key for each in COMMANDS if context in each.contexts for key in each.keys]
         # A pause and its end share a key, filter and search, what is done to a session and to a device, and
@@ -180,7 +178,6 @@ def test_an_agent_that_gave_itself_its_name_is_marked_in_its_row(compact: bool) 
 
 
 def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> None:
-    """`view` means the views, not the preview; `re` means refetch, not every help that holds it."""
     now = situation(start(mail()), rows=2)
     found = [each.id for each in commands(DEFAULT_REGISTRY, now, "view")]
     assert found[0].startswith("view_")

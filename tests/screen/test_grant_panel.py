@@ -368,7 +368,6 @@ def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
 
 
 def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
-    """By a key or a click: what stands there now was not read yet. A burst brings none back."""
     play = Play(start(short(1), short(2), short(3)), answers=True)
     open_panel(play, "wrong list")
     assert "↑ earlier" not in play.keys

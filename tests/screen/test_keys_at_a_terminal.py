@@ -243,7 +243,6 @@ def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
 
 
 def test_what_is_typed_while_the_process_is_stopped_is_dropped(person: Person) -> None:
-    """SIGCONT leaves one reader, and the modes of the terminal from before the console come back."""
     person.rest()
     before = person.threads
     for _ in range(3):

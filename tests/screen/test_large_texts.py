@@ -15,22 +15,14 @@ from aileron_tui.draw.searching import MAX_MATCHES, find_matches, marked_rows
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY
+from aileron_tui.state import document_cache
 from aileron_tui.state.decision_screens import DecisionScreens
-from aileron_tui.state.document_cache import (
-    LARGE_CHARACTERS,
-    RESULTS_KEPT,
-    START_CHARACTERS,
-    BackgroundWorker,
-    DocumentCache,
-    LayoutOptions,
-    foreign_size,
-)
 from aileron_tui.state.opened_call import OpenedCall
 from tests.screen.driving import console
 from tests.support.screens.states import NOW, body, mail, short, start
 
 PATIENCE = 60.0
-FORM = LayoutOptions(width=74, gutter=13)
+FORM = document_cache.LayoutOptions(width=74, gutter=13)
 NOTE = "characters are still being formatted"
 
 
@@ -44,26 +36,23 @@ def large(number: int, characters: int = 1_000_000, **changes: object) -> Approv
     return replace(view, preview=replace(view.preview, fields=fields), **changes)
 
 
-def page_text(pages: DocumentCache) -> str:
-    return "\n".join(plain_text(line) for line in pages.current.lines)
-
-
 def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been() -> None:
     done = threading.Semaphore(0)
-    pages = DocumentCache(DEFAULT_REGISTRY, ready=done.release)
+    pages = document_cache.DocumentCache(DEFAULT_REGISTRY, ready=done.release)
     item = Item(key="k", approval=large(1, 300_000))
     # Its own work alone: how long this thread stood still on a busy machine says nothing.
     began = thread_time()
     pages.layout(item, FORM, NOW)
     at_once = thread_time() - began
     assert not pages.is_complete
-    assert "Subject     ┃ a large one" in page_text(pages)
-    assert NOTE in page_text(pages)
+    text = "\n".join(map(plain_text, pages.current.lines))
+    assert "Subject     ┃ a large one" in text
+    assert NOTE in text
     deadline = monotonic() + PATIENCE
     while not pages.is_complete:
         assert done.acquire(timeout=deadline - monotonic())
         pages.layout(item, FORM, NOW)
-    direct = DocumentCache(DEFAULT_REGISTRY)
+    direct = document_cache.DocumentCache(DEFAULT_REGISTRY)
     began = thread_time()
     expected = direct.layout(item, FORM, NOW)
     directly = thread_time() - began
@@ -77,28 +66,30 @@ def test_only_what_is_large_or_has_to_be_converted_is_laid_out_elsewhere() -> No
     """An ordinary mail or difference stands there whole with the key that selects it. A row made anew of the
     same call is not laid out again: so the list of decisions can show one at every drawing.
     """
-    for characters, at_once in ((LARGE_CHARACTERS - 100, True), (LARGE_CHARACTERS + 1, False)):
-        pages = DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
+    for characters, at_once in (
+        (document_cache.LARGE_CHARACTERS - 100, True),
+        (document_cache.LARGE_CHARACTERS + 1, False),
+    ):
+        pages = document_cache.DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
         view = large(1, characters)
-        assert foreign_size(view) >= characters
+        assert document_cache.foreign_size(view) >= characters
         first = pages.layout(Item(key="k", approval=view), FORM, NOW)
         assert pages.is_complete is at_once
         if at_once:
             assert pages.layout(Item(key="k", approval=view), FORM, NOW) is first
             assert pages.layout(Item(key="k", approval=large(1, 200)), FORM, NOW) is not first
-    assert START_CHARACTERS < LARGE_CHARACTERS
+    assert document_cache.START_CHARACTERS < document_cache.LARGE_CHARACTERS
     opened = OpenedCall(DecisionScreens())
     opened.open("r1")
     for form, at_once in (("", True), ("html", False)):
         call = CallView(approval=body("<p>lorem</p>" * 1_000, form), gated=True)
         opened.on_read(CallRead(run_id="r1", call=call))
-        pages = DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
+        pages = document_cache.DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
         assert opened.page(pages, FORM, NOW) is not None
         assert pages.is_complete is at_once
 
 
 async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
-    """The keys go on working meanwhile; then all of it counts as unseen but what stands on screen."""
     async with console(start(short(1), large(2, 800_000))) as shown:
         model = shown.model
         await shown.press("j")
@@ -118,7 +109,6 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
 
 
 async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
-    """Ten large ones, one after the other: the cursor is at the end at once, and the last is laid out."""
     async with console(start(short(1), *(large(n, 250_000) for n in range(2, 12)))) as shown:
         began = process_time()
         for number in range(2, 12):
@@ -127,7 +117,10 @@ async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
         walked = process_time() - began
         await shown.until(lambda: "not seen yet" in shown.status_line, "whole")
         began = process_time()
-        cache, item = DocumentCache(DEFAULT_REGISTRY), Item(key="k", approval=large(3, 250_000))
+        cache, item = (
+            document_cache.DocumentCache(DEFAULT_REGISTRY),
+            Item(key="k", approval=large(3, 250_000)),
+        )
         await asyncio.to_thread(cache.layout, item, FORM, NOW)
         # What was worked in both threads: ten that were waited for were ten that were laid out.
         assert walked < 8 * (process_time() - began)
@@ -137,7 +130,7 @@ def test_a_search_in_one_long_line_takes_no_longer_than_in_many() -> None:
     """Nobody can hold up the keys with a text of one line in which much is found."""
 
     def seconds(text: str) -> float:
-        pages = DocumentCache(DEFAULT_REGISTRY)
+        pages = document_cache.DocumentCache(DEFAULT_REGISTRY)
         layout = pages.layout(Item(key="k", approval=body(text)), FORM, NOW)
         began = thread_time()
         matches = find_matches(pages.blocks, layout, "lorem")
@@ -149,9 +142,8 @@ def test_a_search_in_one_long_line_takes_no_longer_than_in_many() -> None:
 
 
 def test_a_fault_in_the_other_thread_is_met_where_its_work_is_asked_for() -> None:
-    """It does not end the thread, and not the console."""
     done = threading.Semaphore(0)
-    room = BackgroundWorker[int](done.release)
+    room = document_cache.BackgroundWorker[int](done.release)
 
     def fails() -> int:
         raise ValueError("broken")
@@ -166,10 +158,9 @@ def test_a_fault_in_the_other_thread_is_met_where_its_work_is_asked_for() -> Non
 
 
 def test_of_each_kind_only_the_last_that_was_asked_for_is_done() -> None:
-    """What is out of sight already is passed over; what nobody comes for is dropped."""
     hold, begun, done = threading.Event(), threading.Event(), threading.Semaphore(0)
     worked: list[object] = []
-    room = BackgroundWorker[int](done.release)
+    room = document_cache.BackgroundWorker[int](done.release)
 
     def first() -> int:
         begun.set()
@@ -185,8 +176,8 @@ def test_of_each_kind_only_the_last_that_was_asked_for_is_done() -> None:
     assert done.acquire(timeout=PATIENCE)
     assert done.acquire(timeout=PATIENCE)
     assert worked in ([4], [])
-    for number in range(RESULTS_KEPT + 20):
+    for number in range(document_cache.RESULTS_KEPT + 20):
         room.request(number, number, lambda: 1)
-    for _ in range(RESULTS_KEPT + 20):
+    for _ in range(document_cache.RESULTS_KEPT + 20):
         assert done.acquire(timeout=PATIENCE)
-    assert len(room._done) == RESULTS_KEPT
+    assert len(room._done) == document_cache.RESULTS_KEPT

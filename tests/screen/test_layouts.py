@@ -55,7 +55,6 @@ def _states() -> dict[str, tuple[events.Snapshot, tuple[events.CoreEvent, ...]]]
 @pytest.mark.parametrize("glyphs", [Glyphs(), Glyphs(ascii=True)], ids=["signs", "ascii"])
 @pytest.mark.parametrize("compact", [True, False])
 def test_without_all_colour_no_two_states_look_the_same(compact: bool, glyphs: Glyphs) -> None:
-    """A word or a sign says what a colour says: the bare letters on screen differ in every state."""
     texts: dict[str, str] = {}
     for name, (state, happen) in _states().items():
         seen = name != "waits, not all seen"
@@ -88,7 +87,6 @@ def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None
 
 
 def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
-    """In the compact layout an arrival moves the item down by a row; up to five, then no more."""
     play = rested(start(short(1)), size=(80, 40))
     for arrivals, height in (((), 1), ((2,), 2), (range(3, 9), 5)):
         play.tell(*(events.ApprovalUpdated(view=short(n)) for n in arrivals))

@@ -20,9 +20,6 @@ def cell_of(shown: Console, row: int, text: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
-    """On either line of a row; the item that is selected so is not armed. One on a key that decides says which
-    to press: not even where that key is filled does the mouse decide.
-    """
     async with resting(start(*(short(n) for n in range(1, 4))), size=size) as shown:
         region = shown.region("#queue")
         height = 1 if size[0] < 110 else 2
@@ -53,7 +50,6 @@ def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
 
 
 async def test_a_click_on_any_other_key_does_what_it_does_but_nothing_behind_a_question() -> None:
-    """It decides nothing, so a hand on the mouse may do it. What only looks elsewhere may be clicked too."""
     async with resting(start(short(1), short(2)), size=(200, 60)) as shown:
         await click(shown, *cell_of(shown, -1, "refetch"))
         assert shown.port.intents == [RefreshPreview(approval_id=key_of(1))]
@@ -79,7 +75,6 @@ async def test_a_click_on_any_other_key_does_what_it_does_but_nothing_behind_a_q
 
 
 def test_a_click_takes_back_the_first_of_two_presses_and_on_read_on_reads_on() -> None:
-    """As any other key does: the second press follows the first. What comes in view must rest there."""
     play = Play(start(mail(1)), size=(80, 24))
     play.press_rested("a", "Press a again")
     play.pressed_by_mouse("refresh")

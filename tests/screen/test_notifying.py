@@ -17,28 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    LibraryUpdated,
-    PauseChanged,
-    Snapshot,
-    VaultStatus,
-)
+from aileron_core.console_port import events
 from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.settings import NotifySettings
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY, SettingsInForce, remap_keys
-from aileron_tui.terminal.notifications import (
-    QUIET_SECONDS,
-    Notification,
-    NotificationPolicy,
-    NotificationScheduler,
-    Notifier,
-    fill_command,
-    osc9,
-    terminal_notifies,
-)
+from aileron_tui.terminal import notifications
 from tests.screen.driving import Console, console, resting
 from tests.support.frozen_clock import FrozenClock
 from tests.support.processes import eventually
@@ -72,7 +57,9 @@ class Told:
 
     def notifier(self, settings: NotifySettings, *environment: dict[str, str], **more: Any):
         given: dict[str, Any] = {"bell": True, "ring": self.ring, "failed": self.fail, **more}
-        return Notifier(settings, *(environment or [{}]), write=self.written.append, **given)
+        return notifications.Notifier(
+            settings, *(environment or [{}]), write=self.written.append, **given
+        )
 
 
 def started_since(before: set[threading.Thread]) -> list[threading.Thread]:
@@ -90,7 +77,9 @@ def test_a_command_gets_its_words_as_they_are_and_no_shell_sees_them(tmp_path: P
     out = tmp_path / "notified"
     command = (sys.executable, "-c", WRITES, str(out), "{count} wait: {action}", "$HOME; ls *")
     notified = Told()
-    notified.notifier(NotifySettings(command=command)).deliver(Notification(3, "send-draft"))
+    notified.notifier(NotifySettings(command=command)).deliver(
+        notifications.Notification(3, "send-draft")
+    )
     assert appears(out) == ["3 wait: send-draft", "$HOME; ls *"]
     assert notified.failures == []
 
@@ -109,13 +98,13 @@ def test_a_command_that_fails_is_said_once_and_harms_nothing(
 ) -> None:
     notified = Told()
     notifier = notified.notifier(NotifySettings(command=command), command_seconds=seconds)
-    notifier.deliver(Notification(1, "send-draft"))
+    notifier.deliver(notifications.Notification(1, "send-draft"))
     assert notified.failed.wait(PATIENCE)
     assert says in notified.failures[0]
     assert notified.rung == 1
     notified.failed.clear()
     before = set(threading.enumerate())
-    notifier.deliver(Notification(2, ""))
+    notifier.deliver(notifications.Notification(2, ""))
     for again in started_since(before):
         again.join(PATIENCE)
     assert not notified.failed.is_set()
@@ -131,7 +120,7 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
     notifier = notified.notifier(NotifySettings(command=command), command_seconds=2 * PATIENCE)
     before = set(threading.enumerate())
     for count in range(1, 6):
-        notifier.deliver(Notification(count, ""))
+        notifier.deliver(notifications.Notification(count, ""))
     running = started_since(before)
     assert len(running) == 1
     assert notified.rung == 5
@@ -139,7 +128,7 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
         pass
     running[0].join(PATIENCE)
     assert not running[0].is_alive()
-    notifier.deliver(Notification(6, ""))
+    notifier.deliver(notifications.Notification(6, ""))
     with fifo.open("w"):
         pass
 
@@ -160,40 +149,43 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
 )
 def test_osc_9_goes_to_terminals_known_to_show_it(environment: dict[str, str], takes: bool) -> None:
     """Others print it, or beep, or take it for something else; the setting overrides."""
-    assert terminal_notifies(environment) is takes
+    assert notifications.terminal_notifies(environment) is takes
     for setting, shows in (("auto", takes), ("always", True), ("never", False)):
-        notified = Told()
-        notified.notifier(NotifySettings(osc9=setting), environment).deliver(Notification(2, ""))  # type: ignore[arg-type]
+        notified, two = Told(), notifications.Notification(2, "")
+        notified.notifier(NotifySettings(osc9=setting), environment).deliver(two)  # type: ignore[arg-type]
         assert bool(notified.written) is shows
 
 
 def test_osc_9_itself_lets_no_control_through() -> None:
     """Whatever it is given: a sequence that ends early would let the rest be obeyed."""
-    assert osc9("a\x07\x1b]0;b\x9c\u202e\n", {}) == "\x1b]9;a]0;b\x07"
-    assert osc9("a", {"STY": "1.pts"}) == "\x1bP\x1b]9;a\x07\x1b\\"
+    assert notifications.osc9("a\x07\x1b]0;b\x9c\u202e\n", {}) == "\x1b]9;a]0;b\x07"
+    assert notifications.osc9("a", {"STY": "1.pts"}) == "\x1bP\x1b]9;a\x07\x1b\\"
 
 
 @given(st.text(), st.integers(1, 20_000))
 def test_nothing_but_a_count_and_a_plain_name_is_ever_announced(name: str, count: int) -> None:
-    notices = NotificationPolicy()
+    notices = notifications.NotificationPolicy()
     notices.on_arrival(name)
     notice = notices.take(count, 10.0)
     assert notice is not None
     plain = bool(name) and name.isascii() and name[0].isalnum() and name == notice.action
     assert notice.action == (name if plain else "")
-    text = osc9(notice.text, {})
+    text = notifications.osc9(notice.text, {})
     assert text.isascii()
     assert text[4:-1].isprintable()
-    assert fill_command(["x", "{count}", "{action}"], notice) == ["x", str(count), notice.action]
+    assert notifications.fill_command(["x", "{count}", "{action}"], notice) == [
+        "x",
+        str(count),
+        notice.action,
+    ]
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.sampled_from(["a", "b"])), max_size=40))
 def test_at_most_one_in_three_seconds_and_none_is_left_out(
     arrivals: list[tuple[float, str]],
 ) -> None:
-    """What comes in the quiet time is told together at its end."""
     clock, notified, later = FrozenClock(), list[float](), list[tuple[float, Callable[[], None]]]()
-    attention = NotificationScheduler(
+    attention = notifications.NotificationScheduler(
         lambda _: notified.append(clock.monotonic()),
         waiting=lambda: 1,
         clock=clock,
@@ -216,29 +208,31 @@ def test_at_most_one_in_three_seconds_and_none_is_left_out(
         assert len(later) <= 1
         assert notified
         assert notified[-1] == last or later
-    pass_time(QUIET_SECONDS + 0.01)
+    pass_time(notifications.QUIET_SECONDS + 0.01)
     assert not later
     # The frozen clock adds in floating point.
-    assert all(b - a >= QUIET_SECONDS - 1e-6 for a, b in itertools.pairwise(notified))
+    assert all(b - a >= notifications.QUIET_SECONDS - 1e-6 for a, b in itertools.pairwise(notified))
 
 
 def test_what_was_answered_in_the_quiet_time_is_not_announced() -> None:
     """Nothing waits any more: nothing is rung. Of several actions one name would be half the truth."""
-    notices = NotificationPolicy()
+    notices = notifications.NotificationPolicy()
     notices.on_arrival("send-draft")
-    assert notices.take(1, 0.0) == Notification(1, "send-draft")
+    assert notices.take(1, 0.0) == notifications.Notification(1, "send-draft")
     notices.on_arrival("send-draft")
     assert notices.due_in(1.0) == pytest.approx(2.0)
     assert notices.take(0, 3.0) is None
     assert notices.due_in(3.0) is None
     for name in ("send-draft", "merge"):
         notices.on_arrival(name)
-    assert notices.take(2, 9.0) == Notification(2, "")
+    assert notices.take(2, 9.0) == notifications.Notification(2, "")
 
 
 def test_the_bell_can_be_turned_off() -> None:
     notified = Told()
-    notified.notifier(NotifySettings(osc9="always"), bell=False).deliver(Notification(1, ""))
+    notified.notifier(NotifySettings(osc9="always"), bell=False).deliver(
+        notifications.Notification(1, "")
+    )
     assert (notified.rung, len(notified.written)) == (0, 1)
 
 
@@ -250,12 +244,17 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_from_outside(tmp_path
     hostile = replace(view, preview=replace(view.preview, gist=HOSTILE))
     async with resting(start(short(1)), notify=NotifySettings(command=command)) as shown:
         # A person who paused does not want to be called; the count in the title grows all the same.
-        shown.port.tell(PauseChanged(paused_at=shown.clock.now()), ApprovalUpdated(view=short(2)))
+        shown.port.tell(
+            events.PauseChanged(paused_at=shown.clock.now()), events.ApprovalUpdated(view=short(2))
+        )
         await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
         assert shown.app._attention._notices._told_at == float("-inf")
-        shown.port.tell(PauseChanged(paused_at=None))
+        shown.port.tell(events.PauseChanged(paused_at=None))
         shown.port.tell(
-            *(ApprovalUpdated(view=replace(hostile, approval_id=f"act-{n}")) for n in range(5))
+            *(
+                events.ApprovalUpdated(view=replace(hostile, approval_id=f"act-{n}"))
+                for n in range(5)
+            )
         )
         await shown.until(lambda: shown.model.queue.waiting == 7, "arrivals")
         assert appears(out) == ["3", "send-draft"]
@@ -265,16 +264,16 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_from_outside(tmp_path
 
 
 SWAPPED = remap_keys((("approve", "d"), ("deny", "a")))
-LOCKED = VaultStatus(state="locked", entries=1)
-ACCEPTED = LibraryUpdated(not_accepted=(), problems=(), actions_ready=2)
+LOCKED = events.VaultStatus(state="locked", entries=1)
+ACCEPTED = events.LibraryUpdated(not_accepted=(), problems=(), actions_ready=2)
 
 
-def unverified(vault: VaultStatus = LOCKED) -> Snapshot:
+def unverified(vault: events.VaultStatus = LOCKED) -> events.Snapshot:
     return start(short(1), short(2), vault=vault, settings_accepted=False)
 
 
 async def verify_settings(shown: Console) -> None:
-    shown.port.tell(VaultStatus(state="unlocked", entries=1))
+    shown.port.tell(events.VaultStatus(state="unlocked", entries=1))
     shown.port.tell(ACCEPTED)
     await shown.shows("Now in force, from config.toml: keys")
 
@@ -326,12 +325,12 @@ async def test_no_command_is_run_before(tmp_path: Path) -> None:
     notify = NotifySettings(osc9="never", command=command)
     async with console(unverified(), notify=notify) as shown:
         await shown.shows("▲ notify.command of config.toml: not in force")
-        shown.app._notifier.deliver(Notification(1, ""))
+        shown.app._notifier.deliver(notifications.Notification(1, ""))
         assert shown.app._notifier._running.acquire(blocking=False)  # nothing was begun
         shown.app._notifier._running.release()
         shown.port.tell(ACCEPTED)
         await shown.shows("Now in force, from config.toml: notify.command")
-        shown.app._notifier.deliver(Notification(1, ""))
+        shown.app._notifier.deliver(notifications.Notification(1, ""))
         await shown.until(ran.exists)
 
 

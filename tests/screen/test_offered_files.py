@@ -98,7 +98,6 @@ def test_of_a_changed_file_what_differs_must_be_seen_and_all_of_it_is_there() ->
 @pytest.mark.parametrize("attack", [HOSTILE, *(each.text for each in ATTACKS)])
 @pytest.mark.parametrize("side", ["new", "old", "both"])
 def test_hostile_text_in_a_file_stays_right_of_the_bar(attack: str, side: str) -> None:
-    """No line of a file begins a line of the screen, whatever it says; nothing in it is hidden."""
     file = changed()
     assert file.content is not None
     assert file.before is not None

@@ -6,14 +6,7 @@ import pytest
 import segno
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.devices import (
-    ConfirmDevice,
-    DevicesUpdated,
-    DeviceView,
-    EndDevice,
-    LinkMade,
-    MakeLink,
-)
+from aileron_core.console_port import devices as pairing
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
 from aileron_core.console_port.intents import SetPause
 from aileron_tui.draw.devices import qr_code
@@ -30,20 +23,19 @@ WORDS = "olive · raven · cedar"
 
 def made(play: Play, remote: str = "") -> Play:
     play.go("O", "Making a link …")
-    play.asks(MakeLink())
+    play.asks(pairing.MakeLink())
     play.port.intents.clear()
-    play.port.tell(LinkMade(url=LINK, expires_at=play.clock.now() + 60, elsewhere=remote))
+    play.port.tell(pairing.LinkMade(url=LINK, expires_at=play.clock.now() + 60, elsewhere=remote))
     play.shows("This link pairs one browser with this console, once, within 60 s.")
     return play
 
 
-def redeemed(play: Play, *views: DeviceView) -> Play:
-    play.tell(DevicesUpdated(devices=views))
+def redeemed(play: Play, *views: pairing.DeviceView) -> Play:
+    play.tell(pairing.DevicesUpdated(devices=views))
     return play
 
 
 def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown() -> None:
-    """Before it showed its key nothing confirms it, and each change on screen rests anew."""
     play = redeemed(made(Play(start(mail()))), NEW)
     play.shows("Let this browser see and decide what waits here?")
     play.shows("/usr/lib/firefox-esr/firefox-esr, process 4711")
@@ -54,13 +46,13 @@ def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown()
     play.asks_nothing()
     play.rest()
     play.press("y")
-    play.port.tell(DevicesUpdated(devices=(replace(FIREFOX, program="/tmp/x"),)))
+    play.port.tell(pairing.DevicesUpdated(devices=(replace(FIREFOX, program="/tmp/x"),)))
     play.clock.advance(0.03)
     play.shows("The screen changed as you pressed the key.")
     redeemed(play, FIREFOX)
     play.asks_nothing()
     play.press_rested("y")
-    play.asks(ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words))
+    play.asks(pairing.ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words))
     redeemed(play, replace(FIREFOX, confirmed=True))
     play.shows(f"✓ {WORDS} can now see and decide what waits here.")
 
@@ -72,7 +64,7 @@ def test_refusing_ends_the_device_and_leaving_the_question_does_not(key: str) ->
     if key == "escape":
         play.asks_nothing()
     else:
-        play.asks(EndDevice(device_id=FIREFOX.device_id))
+        play.asks(pairing.EndDevice(device_id=FIREFOX.device_id))
         redeemed(play)
         play.shows(f"The pairing of {WORDS} has ended.")
     assert "Let this browser" not in play.text
@@ -103,11 +95,10 @@ def test_the_qr_code_has_every_square_and_a_border() -> None:
 
 
 def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() -> None:
-    """Nor is one shown any more that a refused program used up; the end of an earlier one says nothing of it."""
     play = made(Play(start(), start_view="sessions"))
-    play.port.tell(LinkMade(url=LINK.replace("#", "#0"), expires_at=play.clock.now()))
+    play.port.tell(pairing.LinkMade(url=LINK.replace("#", "#0"), expires_at=play.clock.now()))
     play.shows("This link pairs one browser")
-    play.port.tell(LinkMade(url=LINK, expires_at=play.clock.now()))
+    play.port.tell(pairing.LinkMade(url=LINK, expires_at=play.clock.now()))
     play.shows("The link is over")
     play.go("escape", "agent")
     made(play)
@@ -128,14 +119,14 @@ def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> 
     play.press("end", "k")
     play.shows("amber · fox · lantern", "cannot be known")
     play.go("x", "amber · fox · lantern")
-    play.asks(EndDevice(device_id=PHONE.device_id))
+    play.asks(pairing.EndDevice(device_id=PHONE.device_id))
     play.go("t", "t did nothing: this device is already confirmed.")
     play.press("end")
     play.go("enter", "nobody has confirmed it: it gets nothing")
     play.go("t", "Let this browser see and decide what waits here?")
     play.press_rested("y")
     assert play.port.intents[1:] == [
-        ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words)
+        pairing.ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words)
     ]
 
 
@@ -143,7 +134,6 @@ HAND = "amber-fox-lantern"
 
 
 def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> None:
-    """Then it pauses, accepts files and stops; else its keys say where that is done."""
     console = replace(FIREFOX, kind="console")
     play = redeemed(Play(start(mail())), console)
     play.go("5", "1 device")
@@ -153,7 +143,9 @@ def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> No
         "As mine, it may also accept files, bind accounts, pause, end sessions and stop everything."
     )
     play.press_rested("o")
-    play.asks(ConfirmDevice(device_id=console.device_id, words=console.words, as_owners=True))
+    play.asks(
+        pairing.ConfirmDevice(device_id=console.device_id, words=console.words, as_owners=True)
+    )
     redeemed(play, replace(console, confirmed=True, is_owners=True))
     play.shows("● is yours")
     page = redeemed(made(Play(start(mail()))), FIREFOX)

@@ -140,7 +140,6 @@ def test_an_update_while_the_lock_comes_or_goes_does_not_end_the_console() -> No
 
 
 async def test_the_lock_covers_what_stood_over_the_page() -> None:
-    """Help, palette and an open question come back with the key, which writes nothing into the field."""
     async with console(STATE, lock_seconds=60.0) as shown:
         await shown.go("d", "Reason (codex will read it):")
         await shown.type("no")

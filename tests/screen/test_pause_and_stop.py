@@ -8,16 +8,8 @@ from typing import Any
 import pytest
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import events
+from aileron_core.console_port import events, intents
 from aileron_core.console_port.events import SessionsUpdated
-from aileron_core.console_port.intents import (
-    AllowHost,
-    EndSession,
-    SetPause,
-    StopEverything,
-    StopRun,
-    UndoRun,
-)
 from aileron_core.console_port.view_models import (
     HostsView,
     RefusedHost,
@@ -40,7 +32,7 @@ def test_p_holds_all_calls_at_once_and_both_brakes_are_in_every_view() -> None:
     play = Play(STATE, answers=True)
     play.shows("WILL HAPPEN")
     play.press_alone("P")
-    play.asks(SetPause(paused=True))
+    play.asks(intents.SetPause(paused=True))
     play.shows("▲ All calls are on hold (since 14:02). P resumes them.")
     for view in "2345":
         play.go(view, "All calls are on hold")
@@ -71,7 +63,7 @@ def test_going_on_obeys_the_arming_and_nothing_can_be_approved_before() -> None:
     play.press("j", "P")
     play.asks_nothing()
     play.press_rested("P", "Press a to send a mail draft.")
-    play.asks(SetPause(paused=False))
+    play.asks(intents.SetPause(paused=False))
     assert "All calls are on hold" not in play.text
     play.rest()
     assert " a  approve" in play.keys
@@ -108,7 +100,7 @@ def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
     play.shows("stops 15 runs.")
     assert play.armed
     play.press_alone("enter")
-    play.asks(StopEverything())
+    play.asks(intents.StopEverything())
     play.shows("✗ Everything stopped: 2 calls denied, 3 sessions ended, 1 run stopped.")
 
 
@@ -144,7 +136,6 @@ def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() ->
 
 
 def test_the_key_asks_and_only_enter_stops_the_call() -> None:
-    """Not `esc`, not the key itself once more, and no enter that was on its way before the question."""
     play = rested(start(short(), RUNS), answers=True)
     assert "X stop" not in play.keys, "the selected call waits, and does not run"
     play.go("j", "X stop the run…")
@@ -157,7 +148,7 @@ def test_the_key_asks_and_only_enter_stops_the_call() -> None:
     play.rest()
     assert " enter  stop the run" in play.keys
     play.press_alone("enter")
-    play.asks(StopRun(run_id=RUNS.run_id))
+    play.asks(intents.StopRun(run_id=RUNS.run_id))
     play.shows("A person stopped this run.")
 
 
@@ -169,11 +160,10 @@ def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
     play.tell(events.ApprovalUpdated(view=done))
     assert 'Stop "' not in play.text
     play.press_rested("enter")
-    assert not play.asked(StopRun)
+    assert not play.asked(intents.StopRun)
 
 
 def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
-    """It has a row there and nowhere else; the key does nothing on a row that does not run."""
     play = Play(start(short()), answers=True)
     play.shows("WILL HAPPEN")
     play.port.tell(recorded(4000, run_id="run_long", action="run-query", **LONG))
@@ -188,7 +178,7 @@ def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
     play.shows("other-work")
     assert 'Stop "run-query"?' in play.text, "a newer call takes neither cursor nor question"
     play.press_rested("enter")
-    play.asks(StopRun(run_id="run_long"))
+    play.asks(intents.StopRun(run_id="run_long"))
 
 
 WROTE = replace(
@@ -210,11 +200,11 @@ def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> No
     play.go("enter", "OUTCOME")
     play.press_alone("z")
     play.passes(1)
-    assert not play.asked(UndoRun), "no rest before"
+    assert not play.asked(intents.UndoRun), "no rest before"
     play.rest()
     assert "z  undo" in play.keys
     play.press_alone("z", "✓ Undone: builtin.write.")
-    assert UndoRun(run_id=WROTE.run_id) in play.port.intents
+    assert intents.UndoRun(run_id=WROTE.run_id) in play.port.intents
     assert "z  undo" not in play.keys
     key, before = play.model.activity.key, play.model.screen_version
     play.press_alone("j")
@@ -237,7 +227,7 @@ def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> No
     assert "✓ done, can undo" in play.text
     assert "z  undo" in play.keys
     play.press_alone("z")
-    assert UndoRun(run_id=waits.run_id) in play.port.intents
+    assert intents.UndoRun(run_id=waits.run_id) in play.port.intents
 
 
 # View 5: who is at work, and the end of a session
@@ -274,7 +264,7 @@ def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     play.rest()
     assert " enter  end the session" in play.keys
     play.press_alone("enter")
-    play.asks(EndSession(session_id=CODEX.session_id))
+    play.asks(intents.EndSession(session_id=CODEX.session_id))
     play.shows("✓ Ended the session of codex.")
     assert not any("codex" in line for line in play.lines[1:-2])
     play.go("1", "The agent's session has ended")
@@ -284,7 +274,6 @@ ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
 
 
 def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
-    """The list counts it, its row's detail names it; the key opens the session first, and decides there."""
     asks = replace(CODEX, hosts=HostsView(refused=(RefusedHost(ASKED, ""), RefusedHost(NEXT, ""))))
     play = Play(start(mail(), sessions=(asks, CLAUDE, RELAY)))
     play.go("5", "▲ 1 asks for a host", f"▲ asks for {ASKED}")
@@ -293,7 +282,7 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     play.read_all()
     assert f"t lets this session reach {ASKED} until it ends." in play.status_line
     play.press_alone("t")
-    play.asks(AllowHost(session_id=CODEX.session_id, host=ASKED))
+    play.asks(intents.AllowHost(session_id=CODEX.session_id, host=ASKED))
     allowed = replace(asks, hosts=HostsView(refused=(RefusedHost(NEXT, ""),), allowed=(ASKED,)))
     play.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
     play.shows(f"✓ The session can reach {ASKED} until it ends.")
@@ -310,7 +299,6 @@ AROUND = replace(CODEX, tool_calls=around("exec_command"))
 
 
 async def test_going_around_the_gate_rings_once_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for those that had before this console, nor for a second tool, nor for a call that is through the gate."""
     rung: list[int] = []
     monkeypatch.setattr(AileronApp, "bell", lambda _: rung.append(1))
     counted = replace(CLAUDE, tool_calls=ToolCallsView(by_name=(("Bash", 1),)))

@@ -28,7 +28,6 @@ class Reader(PlainText):
         self.first = self.asked()
 
     def answers(self, line: str) -> str:
-        """Type *line* at the question; return what is written up to the next one."""
         self.answer(line)
         return self.asked()
 
@@ -41,7 +40,6 @@ class Reader(PlainText):
 
     @property
     def intents(self) -> str:
-        """What was asked of the core, a line each."""
         return self._intents.read_text()
 
 
@@ -78,8 +76,11 @@ def test_a_call_that_cannot_be_printed_is_not_decided(reader: Reader) -> None:
 
 @pytest.mark.parametrize("typed", variants(["\x0b", "ctrl+k", "stop"]))
 def test_everything_is_stopped_by_the_same_answer_given_twice(reader: Reader, typed: str) -> None:
-    output = reader.answers(typed)
-    assert ASKS_STOP in output
+    for _ in range(2):  # a paste is no answer, whether the question stands there or not
+        reader.pty.type(b"stop\nstop\n")
+        assert "More than one line arrived at once." in reader.asked()
+        output = reader.answers(typed)
+        assert ASKS_STOP in output
     assert "A stopped run may already have done its work" in output
     assert "StopEverything" not in reader.intents
     assert "✗ Everything stopped: 7 calls denied" in reader.answers(typed)
@@ -90,17 +91,6 @@ def test_everything_is_stopped_by_the_same_answer_given_twice(reader: Reader, ty
 def test_any_other_answer_leaves_everything_as_it_is(reader: Reader, other: str) -> None:
     reader.answers("stop")
     assert LEFT in reader.answers(other)
-    assert ASKS_STOP in reader.answers("stop")
-    assert reader.intents == ""
-
-
-def test_two_answers_at_once_stop_nothing(reader: Reader) -> None:
-    """A paste is no answer, whether the question stands there or not."""
-    reader.pty.type(b"stop\nstop\n")
-    assert "More than one line arrived at once." in reader.asked()
-    reader.answers("stop")
-    reader.pty.type(b"stop\nstop\n")
-    assert "More than one line arrived at once." in reader.asked()
     assert ASKS_STOP in reader.answers("stop")
     assert reader.intents == ""
 
@@ -121,7 +111,6 @@ def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(reader: Re
 @child("2.5")
 @pytest.mark.parametrize("typed", variants([b"a\n", b"stop\n", b"a\na\n", b"\n", b"1\n"], 2))
 def test_the_line_that_ends_the_lock_does_nothing_else(reader: Reader, typed: bytes) -> None:
-    """After the idle time a count is all that is told; the call is printed anew and rests anew."""
     output = reader.asked()
     assert "Locked. 7 calls are waiting.\n" in output
     assert "Press Enter to show everything again; it does nothing else." in output
@@ -140,10 +129,9 @@ def test_an_item_is_printed_again_with_code_points_and_other_views_are_named(
     reader: Reader,
 ) -> None:
     assert "WILL HAPPEN  fetched" in reader.answers("1")
-    for key, command in zip(
-        "23456", ("audit list", "audit list", "action list", "status", "binding list"), strict=True
-    ):
-        assert f"aileron {command}" in reader.answers(key)
+    commands = ("audit list", "audit list", "action list", "status", "binding list")
+    for key, command in enumerate(commands, start=2):
+        assert f"aileron {command}" in reader.answers(str(key))
     for key in ("X", "z", "/ agent:goose", "1 2", "ü"):
         assert f"{key} does nothing here now." in reader.answers(key)
     assert reader.intents == ""

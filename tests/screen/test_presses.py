@@ -146,7 +146,6 @@ def aim(play: Play) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("seed", variants(range(1, 9)))
 def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None:
-    """While calls come, change, run, expire and are withdrawn; no row leaves between two keys."""
     chance = random.Random(seed)
     size = (80, 24) if seed % 2 else (120, 36)
     views = tuple(short(number) if number % 3 else mail(number) for number in range(1, 6))

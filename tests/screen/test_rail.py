@@ -9,19 +9,13 @@ from hypothesis import strategies as st
 from aileron_core.console_port.events import Recorded
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import ApprovalView, ReachView, RecordView
-from aileron_tui.draw.context import (
-    MAX_RUNS,
-    Section,
-    equal_calls_section,
-    rail_lines,
-    recent_runs_section,
-    requester_section,
-)
+from aileron_tui.draw import context
 from aileron_tui.draw.text import cell_width, plain_text
 from tests.support.screens.home import process
 from tests.support.screens.play import rested
 from tests.support.screens.states import NOW, mail, record, short, start
 
+HOSTS = ("git\u200bhub.com:443", "b:1", "c:1")
 PROCESS = replace(process(NOW), parents=process(NOW).parents[:2])
 
 
@@ -30,19 +24,16 @@ PROCESS = replace(process(NOW), parents=process(NOW).parents[:2])
     [
         (ReachView(network="all"), "reaches   the whole network"),
         (ReachView(network="offline"), "reaches   no network (offline)"),
-        (
-            ReachView(network="hosts", hosts=("git\u200bhub.com:443", "b:1", "c:1")),
-            "reaches   git‹ZWSP›hub.com:443 and 2 more",
-        ),
+        (ReachView(network="hosts", hosts=HOSTS), "reaches   git‹ZWSP›hub.com:443 and 2 more"),
         (ReachView(network="hosts"), ""),
         (ReachView(), ""),
     ],
 )
 def test_it_says_what_the_session_may_reach(reach: ReachView, shown: str) -> None:
-    lines = rail_text(requester_section(mail(reach=reach)))
+    lines = rail_text(context.requester_section(mail(reach=reach)))
     found = [each for each in lines if each.startswith("reaches")]
     assert found == ([shown] if shown else [])
-    uncontained = requester_section(mail(reach=reach, containment="none"))
+    uncontained = context.requester_section(mail(reach=reach, containment="none"))
     assert not [each for each in rail_text(uncontained) if each.startswith("reaches")]
 
 
@@ -51,8 +42,8 @@ def of_run(seq: int, event: str, run: str, **changes: object) -> RecordView:
     return record(seq, event, **{**known, **changes})
 
 
-def rail_text(section: Section) -> list[str]:
-    lines = rail_lines((section,), 50, 100)
+def rail_text(section: context.Section) -> list[str]:
+    lines = context.rail_lines((section,), 50, 100)
     return [plain_text(line).strip() for line in lines if line]
 
 
@@ -61,7 +52,7 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
         process=PROCESS, containment="none", times_asked=3, stopped_waiting_at=NOW - 60,
         claims=(FieldView(label="client", value="codex-mcp-client 0.61"),),
     )  # fmt: skip
-    assert rail_text(requester_section(view)) == [
+    assert rail_text(context.requester_section(view)) == [
         "WHO ASKS  confirmed by the kernel",
         "agent     codex",
         "process   48112 codex ← zsh ← tmux: server",
@@ -75,11 +66,11 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
         "┊ client  codex-mcp-client 0.61",
     ]
     # What a launcher or the agent itself says is called that.
-    assert rail_text(requester_section(mail()))[0] == "WHO ASKS  according to its launcher"
-    lines = rail_text(requester_section(mail(self_opened=True, requester_gone=True)))
+    assert rail_text(context.requester_section(mail()))[0] == "WHO ASKS  according to its launcher"
+    lines = rail_text(context.requester_section(mail(self_opened=True, requester_gone=True)))
     assert lines[0] == "WHO ASKS  the agent's words; not checked"
     assert {"agent     codex", "waits     the agent's session has ended"} <= {*lines}
-    seen = rail_text(requester_section(mail(self_opened=True, process=PROCESS)))
+    seen = rail_text(context.requester_section(mail(self_opened=True, process=PROCESS)))
     assert seen[:2] == ["WHO ASKS  confirmed by the kernel", "agent     codex  not checked"]
 
 
@@ -98,7 +89,7 @@ def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None
         of_run(10, "session.opened", "", run_id=None),
         of_run(11, "run.requested", "run-4", action=None),
     ]
-    assert rail_text(recent_runs_section(records, view)) == [
+    assert rail_text(context.recent_runs_section(records, view)) == [
         "EARLIER CALLS  of this session, newest first",
         "● 13:45:31  run.requested",
         "✗ 13:45:27  list-drafts",
@@ -106,8 +97,10 @@ def test_the_last_runs_of_its_session_are_reported_as_far_as_they_came() -> None
         "✓ 13:45:22  get-draft",
     ]
     many = [of_run(n, "run.completed", f"run-{n}") for n in range(1, 40)]
-    assert len(recent_runs_section(many, view).details) == MAX_RUNS
-    assert rail_text(recent_runs_section([], view)) == ["EARLIER CALLS  none in this session"]
+    assert len(context.recent_runs_section(many, view).details) == context.MAX_RUNS
+    assert rail_text(context.recent_runs_section([], view)) == [
+        "EARLIER CALLS  none in this session"
+    ]
 
 
 def decided(number: int, state: str, **changes: object) -> ApprovalView:
@@ -125,13 +118,13 @@ def test_equal_calls_are_summarized_by_how_they_were_answered() -> None:
         decided(5, "expired", decided_at=None),
         decided(6, "completed", action="other"),
     ]
-    assert rail_text(equal_calls_section(before, mail())) == [
+    assert rail_text(context.equal_calls_section(before, mail())) == [
         "SAME ACTION  in the last 200 decisions",
         "✓ 3 approved, median wait 14 s",
         '✗ 2 denied: "wrong list"',
         "– 1 expired",
     ]
-    assert rail_text(equal_calls_section([decided(1, "completed")], mail(1))) == [
+    assert rail_text(context.equal_calls_section([decided(1, "completed")], mail(1))) == [
         "SAME ACTION  none in the last 200 decisions"
     ]
 
@@ -146,16 +139,16 @@ def test_with_any_name_the_rail_keeps_its_columns(text: str, width: int, height:
     seen = replace(PROCESS, executable=text, cwd=text, parents=((1, text),))
     claims = (FieldView(label=text, value=text),)
     view = mail(agent=text, session_label=text, process=seen, claims=claims)
-    recent = recent_runs_section([of_run(1, "run.completed", "run-1", action=text)], view)
-    equal = equal_calls_section([decided(2, "denied", reason=text)], view)
-    sections = (requester_section(view), recent, equal)
-    lines = rail_lines(sections, width, height)
+    recent = context.recent_runs_section([of_run(1, "run.completed", "run-1", action=text)], view)
+    equal = context.equal_calls_section([decided(2, "denied", reason=text)], view)
+    sections = (context.requester_section(view), recent, equal)
+    lines = context.rail_lines(sections, width, height)
     assert len(lines) <= height
     for line in lines:
         assert cell_width(line) <= width
         assert not any(char in plain_text(line) for char in "\x1b\u202e\n")
         assert not line or not line[0].foreign
-    whole = rail_lines(sections, width, 10_000)
+    whole = context.rail_lines(sections, width, 10_000)
     if len(whole) > height:
         assert plain_text(lines[-1]).strip() == f"▾ {len(whole) - height + 1} more lines"
 

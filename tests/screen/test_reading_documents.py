@@ -98,7 +98,6 @@ async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
 
 
 async def test_a_link_is_opened_after_all_of_it_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first press or click shows where it leads, the second press opens it; another key leaves it."""
     async with console(start(body(MAIL, "html")), size=(120, 36)) as shown:
         opened: list[str] = []
         monkeypatch.setattr(shown.app._handoff, "open_link", opened.append)
@@ -123,7 +122,6 @@ async def test_a_link_is_opened_after_all_of_it_was_shown(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("size", "length"), [((60, 16), 600), ((80, 24), 600), ((120, 36), 6000)])
 def test_a_link_that_is_not_shown_whole_is_not_opened(size: tuple[int, int], length: int) -> None:
-    """What is opened was on screen to its last character; the keys stay in view either way."""
     url = f"https://a.example/{'x' * length}?last=9"
     play = Play(start(body(url)), size=size)
     play.press("L")
@@ -231,7 +229,6 @@ def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
 
 
 def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:
-    """There is no field in a list to be copied. A copy that terminals may drop is said to be too long."""
     play = Play(start(short()))
     play.go("2", "Newest first.")
     assert "y copy" not in play.keys
@@ -267,7 +264,6 @@ Beside = Callable[[str], AbstractAsyncContextManager[Console]]
 
 @pytest.fixture
 def beside_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
-    """Return what runs a console in *tmp_path*, beside a browser that its script starts."""
 
     def console(script: str) -> AbstractAsyncContextManager[Console]:
         opener = tmp_path / "xdg-open"
@@ -285,7 +281,6 @@ def beside_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
 async def test_the_browser_is_led_to_the_link_by_a_private_file_that_is_deleted(
     tmp_path: Path, beside_a_browser: Beside, over: str
 ) -> None:
-    """The secret stands in no argument; the file goes once the link is redeemed or over, and at the end."""
     file, got = tmp_path / "run/link.html", tmp_path / "got"
     script = (
         f'(umask 077; echo "$#:$1"; stat -c %a "$1"; cat "$1") > {got}.new\nmv {got}.new {got}\n'

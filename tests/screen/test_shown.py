@@ -28,13 +28,8 @@ ROUTE = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
 NO_PREVIEW = PreviewView(status="none")
 UNFETCHABLE = PreviewView(status="unavailable", reason="timed out", updated_at=NOW - 2)
 ASKED_BY_THE_KERNELS_WORD = start(replace(CALLS[0], preview=replace(CALLS[0].preview, fields=())))
-CHANGE_WITHOUT_NEW_VALUES = start(
-    replace(
-        change(TO, preview=replace(change(TO).preview, fields=change(TO).preview.fields[:2])),
-        new_values=(),
-        other_arguments=(),
-    )
-)
+NOW_SENT = replace(change(TO).preview, fields=change(TO).preview.fields[:2])
+CHANGE_WITHOUT_NEW_VALUES = start(change(TO, preview=NOW_SENT, new_values=(), other_arguments=()))
 
 
 def drift_without_a_preview() -> DriftView:
@@ -283,7 +278,6 @@ def test_an_item_that_cannot_be_drawn_waits_undecided(caplog: pytest.LogCaptureF
 
 
 def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that_away() -> None:
-    """The fault belongs to one content, not to the approval for ever."""
     play = Play(start(broken()))
     play.shows(words.status.UNDRAWABLE)
     play.tell(ApprovalUpdated(view=replace(short(), version=2)))

@@ -6,12 +6,8 @@ from typing import Literal
 
 import pytest
 
+from aileron_core.console_port import file_views
 from aileron_core.console_port.events import IntentRefused, LibraryUpdated
-from aileron_core.console_port.file_views import (
-    AcceptanceChangeView,
-    AcceptedBeforeView,
-    FileContentView,
-)
 from aileron_core.console_port.intents import Accept, AcceptSuite, RemoveFile, WithdrawAcceptance
 from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView, PublisherView
 from aileron_tui import words
@@ -47,12 +43,8 @@ def test_hostile_names_stand_escaped_in_the_list() -> None:
     )
     play = Play(start(held=suite(hostile, held_file("y"))), size=(200, 60))
     play.read_all()
-    for shown in (
-        "pay‹ESC›[2J‹RLO›gnp",
-        "github://‹BEL›evil.",
-        "is xn--a-8sb.example, not aa.example",
-    ):
-        assert shown in play.text
+    play.shows("pay‹ESC›[2J‹RLO›gnp", "github://‹BEL›evil.")
+    play.shows("is xn--a-8sb.example, not aa.example")
     assert not {"\x1b", "\u202e", "\x07", "\r"} & {*play.text}
     assert not [line for line in play.lines if line.lstrip(" ").startswith("┃ ✓ All seen")]
 
@@ -152,12 +144,10 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
     both = "github://example/mail.draft, github://example/mail.mail_send"
     assert gated < text.index(f"|mail-send  runs {both}  cannot run as it is")
     assert "Refused|1 of 4. mail-send: This action cannot run: mail_send is not" in text
-    assert (
-        "old  runs github://example/connector-tracker.old  differs from what you accepted" in text
-    )
-    assert text.index("RUN WITHOUT ASKING YOU, DECLARED READ-ONLY|1 of 4") < text.index(
-        "|get  runs"
-    )
+    old = "old  runs github://example/connector-tracker.old  differs from what you accepted"
+    assert old in text
+    reads = text.index("RUN WITHOUT ASKING YOU, DECLARED READ-ONLY|1 of 4")
+    assert reads < text.index("|get  runs")
 
 
 @pytest.mark.parametrize(
@@ -179,18 +169,18 @@ def test_what_a_version_changes_of_every_file_is_one_line(old: str, new: str, fo
         )
 
     changes = (
-        AcceptanceChangeView(
+        file_views.AcceptanceChangeView(
             kind="connector_bytes", direction="other", name="github://a/b",
             before="1.0.0 sha256:aa", after="2.0.0 sha256:bb",
         ),
-        AcceptanceChangeView(kind="version", direction="other", before="1.0.0", after="2.0.0"),
-        AcceptanceChangeView(kind="text", direction="other", name="source"),
+        file_views.AcceptanceChangeView(kind="version", direction="other", before="1.0.0", after="2.0.0"),
+        file_views.AcceptanceChangeView(kind="text", direction="other", name="source"),
     )  # fmt: skip
-    before = AcceptedBeforeView(
+    before = file_views.AcceptedBeforeView(
         name="x.md", digest="0", accepted_at=NOW, text=text("1.0.0", "aa"), changes=changes
     )
     offered = text("2.0.0", "cc" if "cc" in new else "bb").replace(old or "-", new or "-")
-    content = FileContentView(text=offered, before=before)
+    content = file_views.FileContentView(text=offered, before=before)
     files = [replace(held_file(name, change="changed"), content=content) for name in ("x", "y")]
     shown = SuiteFiles(suite=SUITE, files=tuple(files))
     lines = [plain_text(each) for each in lay_out(suite_blocks(shown), 160, 13).lines]
@@ -203,15 +193,15 @@ def test_what_a_version_changes_of_every_file_is_one_line(old: str, new: str, fo
 
 
 def test_of_each_changed_connector_the_item_says_whether_its_code_did() -> None:
-    module = AcceptanceChangeView(
+    module = file_views.AcceptanceChangeView(
         kind="module", direction="other", before="10 bytes", after="99 bytes"
     )
     files: list[NotAcceptedView] = []
     for name, changes in (("a@1", ()), ("b@1", (module,))):
-        before = AcceptedBeforeView(
+        before = file_views.AcceptedBeforeView(
             name=name, digest="0", accepted_at=NOW, text="", changes=changes
         )
-        content = FileContentView(text="", before=before)
+        content = file_views.FileContentView(text="", before=before)
         file = held_file(name, change="changed")
         files.append(replace(file, kind="connector", content=content))
     listed = replace(SUITE, refused=("y.md: is broken\x1b[2J",), gone=("z",))

@@ -16,7 +16,7 @@ from textual.color import Color
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import ROLES
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme, true_colour
-from aileron_tui.styles.tokens import CONSOLE_THEMES, DARK, LIGHT, PLAIN, ConsoleTheme, variables
+from aileron_tui.styles.tokens import CONSOLE_THEMES, DARK, LIGHT, PLAIN, variables
 from tests.support.terminal import Pty
 
 CHILD = Path(__file__).with_name("fixture_child.py")
@@ -80,7 +80,8 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
     with console_with(tmp_path, config, **environment) as shown:
         shown.shows("? help")  # in the last line
         if not config:
-            shown.shows("each letter it cannot show", "Q3 numbers, final ? 3 people")
+            shown.shows("each letter it cannot show")
+            shown.shows("Q3 numbers, final ? 3 people")
             assert re.findall(rb"[\x80-\xff]+", shown.raw) == []
         else:
             # What was read last may end within a letter.
@@ -149,23 +150,16 @@ VISIBLE = 3.0
 WORDS = ("strong", "text", "muted", "fact", "claim", "attn", "danger", "ok")
 GROUNDS = ("ground", "queue", "bar", "sel")
 ON_THEIR_OWN = (
-    ("ink", "attn"),  # marks, the badge
-    ("ink", "fact"),  # a key that decides
-    ("ink", "danger"),  # a key that denies
-    ("strong", "chip"),
-    ("text", "add"),
-    ("text", "del"),
+    *itertools.product(("ink",), ("attn", "fact", "danger")),  # marks, a key that decides or denies
+    *itertools.product(("strong",), ("chip", "add-word", "del-word", "field")),
+    *itertools.product(("text",), ("add", "del")),
     *itertools.product(("syntax-name", "syntax-value"), ("ground", "add", "del")),
-    ("strong", "add-word"),
-    ("strong", "del-word"),
-    ("strong", "field"),
     ("muted", "field"),
     ("qr", "qr-paper"),
 )
 
 
-def theme_named(name: str) -> ConsoleTheme:
-    return next(each for each in CONSOLE_THEMES if each.name == name)
+THEMES = {each.name: each for each in CONSOLE_THEMES}
 
 
 def luminance(colour: str) -> float:
@@ -185,8 +179,7 @@ def contrast(one: str, two: str) -> float:
 @pytest.mark.parametrize("name", [DARK, LIGHT])
 @pytest.mark.parametrize(("word", "ground"), [*itertools.product(WORDS, GROUNDS), *ON_THEIR_OWN])
 def test_every_word_is_readable_on_each_of_its_grounds(name: str, word: str, ground: str) -> None:
-    """4.5 to 1 at least, wherever a role that carries words may be drawn, and in 256 colours too."""
-    colours = theme_named(name).colours
+    colours = THEMES[name].colours
     assert contrast(colours[word], colours[ground]) >= READABLE
     least = AMBER_ON_A_BAR if (word, ground) == ("attn", "bar") else READABLE
     assert contrast(drawn_colour(name, word), drawn_colour(name, ground)) >= least
@@ -195,12 +188,12 @@ def test_every_word_is_readable_on_each_of_its_grounds(name: str, word: str, gro
 def test_every_look_names_the_same_tokens_and_every_role_has_a_style() -> None:
     """A token that one look lacks would end the program in that look only. The plain one has no colour at all."""
     for each in CONSOLE_THEMES:
-        assert each.colours.keys() == theme_named(DARK).colours.keys()
-        assert each.attributes.keys() == theme_named(DARK).attributes.keys()
+        assert each.colours.keys() == THEMES[DARK].colours.keys()
+        assert each.attributes.keys() == THEMES[DARK].attributes.keys()
         assert set(ROLES) <= each.attributes.keys()
-    for colours in (theme_named(DARK).colours, theme_named(LIGHT).colours):
+    for colours in (THEMES[DARK].colours, THEMES[LIGHT].colours):
         assert contrast(colours["faint"], colours["ground"]) >= VISIBLE
-    plain = theme_named(PLAIN)
+    plain = THEMES[PLAIN]
     assert set(plain.colours.values()) == {"ansi_default"}
     for role in ("danger", "mark", "key", "badge", "add-word", "del-word", "view", "sel", "lost"):
         assert plain.attributes[role] != "none"

@@ -86,7 +86,6 @@ ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))
 
 
 async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_all() -> None:
-    """Six routes hide neither each other nor the warning of `--accept-installed`."""
     async with resting(
         start(short(1), routes=ROUTES, accepted_installed=True), size=(80, 24)
     ) as shown:
@@ -342,9 +341,6 @@ def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> 
 
 
 def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
-    """Rows moved under the hand: `enter` and `a` in one breath decide nothing, nor do letters of a filter.
-    After a decision the cursor goes on among what matches.
-    """
     play = rested(start(*CALLS), answers=True)
     play.go("slash", "Show rows that match:")
     play.type("agent:codex")
@@ -360,7 +356,6 @@ def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
 
 
 def test_a_filter_that_nothing_matches_or_that_is_not_understood_says_so() -> None:
-    """Nothing is under the cursor: an `a` has nothing to decide, and says so. No text is lost, and the other words filter."""
     play = Play(start(*CALLS))
     play.go("slash", "Show rows that match:")
     play.type("agent:codex effect:pay")

@@ -112,18 +112,6 @@ def drifted(now: float) -> DriftView:
     )
 
 
-def second_reading() -> tuple[FieldView, ...]:
-    """Return the whole of the second reading that `drifted` tells of."""
-    after = {change.label: change.after or "" for change in drifted(0.0).changed}
-    return (
-        FieldView(label="To", value=after["To"]),
-        FieldView(label="Cc", value="sales@northwind.example"),
-        FieldView(label="Subject", value="Offer 2291"),
-        FieldView(label="Attached", value="offer-2291.pdf"),
-        FieldView(label="Body", value=after["Body"], multiline=True),
-    )
-
-
 def later_steps(status: str = "running") -> tuple[StepView, ...]:
     """Return three steps, of which the second needs what the first returns; *status* is the second's."""
     asked = status == "asked"
@@ -166,9 +154,14 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
                 FieldView(label="Body", value=HOSTILE, multiline=True)),
         gist="Invoice → sam@helio.example", host="gmail.googleapis.com", updated_at=now - 4,
     )  # fmt: skip
-    offer = replace(
-        mail.preview, gist="Offer 2291 → procurement@helio.example", fields=second_reading()
+    after = {change.label: change.after or "" for change in drifted(now).changed}
+    values = {"To": after["To"], "Cc": "sales@northwind.example", "Subject": "Offer 2291"}
+    values["Attached"] = "offer-2291.pdf"
+    offered = (
+        *(FieldView(label=label, value=value) for label, value in values.items()),
+        FieldView(label="Body", value=after["Body"], multiline=True),
     )
+    offer = replace(mail.preview, gist="Offer 2291 → procurement@helio.example", fields=offered)
     asked = (FieldView(label="Title"), FieldView(label="Branch"))
     looking = PreviewView(
         status="fetching", fields=asked, host="api.github.com", updated_at=now - 1

@@ -89,17 +89,14 @@ class Drawn:
         model = self.model
         standing = bars.startup_warnings(model.snapshot, vault=model.vault)
         storage = None if model.health.writable else model.health.message
+        since = model.paused_at
+        paused = "" if since is None else words.bars.paused("P", clock_minutes(since))
         return self._text(
             bars.banner_lines(
                 lost=model.core_lost, storage=storage, warnings=standing, width=self._width, help_key="?",
-                paused=self._paused,
+                paused=paused,
             )
         )  # fmt: skip
-
-    @property
-    def _paused(self) -> str:
-        since = self.model.paused_at
-        return "" if since is None else words.bars.paused("P", clock_minutes(since))
 
     @property
     def rows(self) -> list[str]:

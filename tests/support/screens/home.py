@@ -3,16 +3,10 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
+from aileron_core.console_port import view_models
 from aileron_core.console_port.devices import DeviceView
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.session_terms import ProcessView
-from aileron_core.console_port.view_models import (
-    LibraryItemView,
-    NotAcceptedView,
-    RecordView,
-    SessionView,
-    TrafficView,
-)
 from aileron_core.errors import Problem
 
 
@@ -36,8 +30,8 @@ def devices(now: float) -> tuple[DeviceView, ...]:
     return (phone, firefox)
 
 
-def sessions(now: float) -> tuple[SessionView, ...]:
-    codex = SessionView(
+def sessions(now: float) -> tuple[view_models.SessionView, ...]:
+    codex = view_models.SessionView(
         session_id="ses-00000000000000000000000001",
         agent="codex",
         label="q3-report",
@@ -57,7 +51,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
             FieldView(label="version", value="0.61.0"),
         ),
         waiting=2,
-        traffic=TrafficView(
+        traffic=view_models.TrafficView(
             requests=41, in_flight=1, bytes_up=3_812_440, bytes_down=268_102, last_status=200,
             last_route="POST /v1/responses", gateway_errors=0,
         ),
@@ -73,7 +67,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
             parents=((51190, "fish"), (2201, "tmux: server")), started_at=now - 905,
         ),
         claims=(FieldView(label="client", value="claude-code"),),
-        traffic=TrafficView(
+        traffic=view_models.TrafficView(
             requests=1_204, in_flight=0, bytes_up=91_400_210, bytes_down=4_410_733, last_status=429,
             last_route="POST /v1/messages", gateway_errors=2,
         ),
@@ -90,8 +84,8 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     return codex, claude, relay
 
 
-def not_accepted() -> NotAcceptedView:
-    return NotAcceptedView(
+def not_accepted() -> view_models.NotAcceptedView:
+    return view_models.NotAcceptedView(
         kind="action",
         name="post-invoice",
         file="actions/post-invoice.md",
@@ -111,8 +105,8 @@ def problems() -> tuple[Problem, ...]:
     )  # fmt: skip
 
 
-def library_items(now: float) -> tuple[LibraryItemView, ...]:
-    send = LibraryItemView(
+def library_items(now: float) -> tuple[view_models.LibraryItemView, ...]:
+    send = view_models.LibraryItemView(
         kind="action",
         name="send-draft",
         file="actions/send-draft.md",
@@ -178,16 +172,16 @@ PAST = 100
 """Their numbers begin above those of the calls that wait."""
 
 
-def record_views(now: float) -> tuple[RecordView, ...]:
+def record_views(now: float) -> tuple[view_models.RecordView, ...]:
     """Return two rounds of records, oldest first, one every ten seconds."""
-    views: list[RecordView] = []
+    views: list[view_models.RecordView] = []
     for seq in range(1, 2 * len(_RECORDS) + 1):
         turn, place = divmod(seq - 1, len(_RECORDS))
         event, summary = _RECORDS[place]
         run = _RUNS[place]
         named = {2: "list-drafts", None: None}.get(run, "send-draft")
         views.append(
-            RecordView(seq=seq, at=now - 10.0 * (2 * len(_RECORDS) - seq) - 40, event=event,
+            view_models.RecordView(seq=seq, at=now - 10.0 * (2 * len(_RECORDS) - seq) - 40, event=event,
                        run_id=f"run-{PAST + turn * 4 + run:026d}" if run is not None else None,
                        session_id="ses-00000000000000000000000001", action=named,
                        actor=event.actor, agent="claude" if run in (2, None) else "codex",

@@ -3,19 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+from aileron_core.console_port import field_views
 from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import Recorded, Snapshot
-from aileron_core.console_port.field_views import (
-    FieldView,
-    PreviewView,
-    ReadBack,
-    ReadBackDifference,
-)
 from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView, RecordView
 from tests.support.screens.calls import NOW, approval, snapshot
 
-AS_APPROVED = ReadBack(status="held", at=NOW - 3, compared=3)
-TO = FieldView(label="To", value="ana@example.com")
+AS_APPROVED = field_views.ReadBack(status="held", at=NOW - 3, compared=3)
+TO = field_views.FieldView(label="To", value="ana@example.com")
 DRAFT = "\n".join(["Hi all,", *(f"This is line {n}." for n in range(2, 20)), "Ana"])
 
 
@@ -48,7 +43,7 @@ def short(number: int = 1, **changes: object) -> ApprovalView:
 def body(text: str, form: str = "", **changes: object) -> ApprovalView:
     """Such a mail, of which a service says *text* alone, in the format *form*."""
     view = short(**changes)
-    field = FieldView(label="Body", value=text, format=form, multiline=True)
+    field = field_views.FieldView(label="Body", value=text, format=form, multiline=True)
     return replace(view, preview=replace(view.preview, fields=(field,)))
 
 
@@ -63,40 +58,44 @@ def need(reason: Any = "locked", *candidates: AccountView, problem: str = "") ->
 
 def held(what: AccountNeed, number: int = 1, **changes: object) -> ApprovalView:
     """A call that waits for *what*."""
-    nothing = PreviewView(status="none")
+    nothing = field_views.PreviewView(status="none")
     view = short(number, state="awaiting_vault", digest="", words=None, preview=nothing)
     return replace(view, account_need=what, **changes)
 
 
 def denied(number: int, **changes: object) -> ApprovalView:
     """A call that an earlier console decided: what was shown of it is not kept."""
-    ended: dict[str, object] = {"state": "denied", "decided_at": NOW - 500, "ended_at": NOW - 500}
+    ended: dict[str, Any] = {"state": "denied", "decided_at": NOW - 500, "ended_at": NOW - 500}
     shown = short(number, decided_by="person", reason="not to the board", **ended)
-    return replace(shown, **{"preview": PreviewView(status="none"), **changes})
+    return replace(shown, **{"preview": field_views.PreviewView(status="none"), **changes})
 
 
 def change(
-    *new: FieldView, other: tuple[FieldView, ...] | None = None, **changes: object
+    *new: field_views.FieldView,
+    other: tuple[field_views.FieldView, ...] | None = None,
+    **changes: object,
 ) -> ApprovalView:
     """Return a draft that is to get the values *new*."""
-    rest = (FieldView(label="Draft", value="r-8842190312"),) if other is None else other
+    rest = (field_views.FieldView(label="Draft", value="r-8842190312"),) if other is None else other
     view = short(
         effect="CHANGE", action="readdress-draft", title="Readdress a draft", new_values=new,
         other_arguments=rest,
         arguments=(*rest, *(replace(field, label=field.label.lower()) for field in new)),
     )  # fmt: skip
     fields = (
-        FieldView(label="To", value="ben@northwind.example"),
-        FieldView(label="Subject", value="Workshop in May"),
-        FieldView(label="Body", value=DRAFT, multiline=True),
+        field_views.FieldView(label="To", value="ben@northwind.example"),
+        field_views.FieldView(label="Subject", value="Workshop in May"),
+        field_views.FieldView(label="Body", value=DRAFT, multiline=True),
     )
     preview = replace(view.preview, fields=fields, gist="Workshop in May")
     return replace(view, **{"preview": preview, **changes})
 
 
-def differing(found: str) -> ReadBack:
+def differing(found: str) -> field_views.ReadBack:
     """Return a reading after the run in which *found* stands where `TO` was approved."""
-    field = ReadBackDifference(approved=TO, found=replace(TO, value=found), from_agent=True)
+    field = field_views.ReadBackDifference(
+        approved=TO, found=replace(TO, value=found), from_agent=True
+    )
     return replace(AS_APPROVED, status="differs", differing=(field,), labels=("To",))
 
 
