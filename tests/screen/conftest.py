@@ -71,7 +71,6 @@ def play() -> Play:
 
 @pytest.fixture
 async def shown() -> AsyncIterator[Console]:
-    """A console on which one short mail waits, seen and at rest: the next key counts."""
     async with console(start(short())) as running:
         await running.rest()
         yield running

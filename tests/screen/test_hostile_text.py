@@ -87,7 +87,6 @@ Rule = Callable[[Cell, int], bool]
 
 
 def _after(pattern: str) -> Rule:
-    """Outside text stands after words of ours on the same line."""
     return lambda cell, _: re.search(pattern, cell.before) is not None
 
 
@@ -160,7 +159,6 @@ async def walk_pages(shown: Console, width: int) -> None:
 
 
 def turned(turn: int) -> Callable[[], str]:
-    """Return what says one attack after the other, each field another one at each *turn*."""
     order = cycle(range(turn * 7, turn * 7 + len(ATTACKS)))
     return lambda: cut_to(ATTACKS[next(order) % len(ATTACKS)], 400)
 

@@ -97,7 +97,6 @@ class Person:
         self.wait(0.2)
 
     def press(self, key: bytes, done: Callable[[], bool], what: str) -> float:
-        """Press *key* with a hand at rest until it is *done*; return when it was pressed."""
         return self.pty.press(key, done, what, rest=REST)
 
     def burst(self, keys: bytes, gap: float) -> float:

@@ -46,7 +46,6 @@ class World:
         self._play.port.tell(ApprovalUpdated(view=view))
 
     def answer(self) -> None:
-        """Do what was asked of the core since the last time, or refuse it."""
         intents = self._play.port.intents
         for intent in intents[self._answered :]:
             self._carry_out(intent)

@@ -214,7 +214,6 @@ AMBER_ON_A_BAR = 4.4
 
 
 def drawn_colour(name: str, token: str) -> str:
-    """The colour of *token* that such a terminal draws: what Rich makes of it, which is sent there."""
     given = variables(name, dark=name == DARK, true_colour=False)[f"a-{token}"]
     reduced = RichColor.parse(given).downgrade(ColorSystem.EIGHT_BIT)
     return reduced.get_truecolor().hex
