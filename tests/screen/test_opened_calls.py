@@ -131,7 +131,7 @@ def test_keys_show_records_as_they_are_stored_verify_all_and_copy_all() -> None:
 
 
 def to_record(play: Play, event: str) -> None:
-    """Go to view 3 and down to the newest states.record of *event*."""
+    """Go to view 3 and down to the newest record of *event*."""
     play.clock.advance(60)
     play.go("3", "records")
     play.to_row(event)
@@ -171,7 +171,7 @@ def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
     play.press_rested("enter", "✗ Denied")
     to_record(play, "approval.denied")
     play.go("enter", "not live")
-    assert "s the states.record" in play.keys
+    assert "s the record" in play.keys
     play.go("s", "AS STORED")
     assert "not live" not in play.text
     play.go("s", "not live")
@@ -199,10 +199,10 @@ def test_one_key_looks_again_and_another_acknowledges_what_stands_there(view: Ap
     play = Play(states.start(states.short(1), view), answers=True)
     play.press_rested("l")
     play.asks(intents.RefetchPreview(call_id=view.call_id))
-    play.shows("HOW IT IS states.NOW")
+    play.shows("HOW IT IS NOW")
     play.press_rested("m")
     assert isinstance(play.port.intents[-1], intents.Acknowledge)
-    play.shows("✓ Acknowledged: Send a states.mail draft.")
+    play.shows("✓ Acknowledged: Send a mail draft.")
     assert play.selected == states.short(1).approval_id
     assert "unknown" not in play.lines[0]
     play.passes(3)
@@ -216,7 +216,7 @@ def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> None:
     play = rested(states.start(lost()))
     play.press("m")
     play.port.tell(ApprovalUpdated(view=LOOKED_AT))
-    play.shows("HOW IT IS states.NOW")
+    play.shows("HOW IT IS NOW")
     play.passes(0.03)
     assert not play.port.intents
     play.press_rested("m")
@@ -227,7 +227,7 @@ def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
     view = lost()
     asked = states.record(1, "run.unknown", run_id=view.run_id, session_id=view.session_id)
     play = Play(states.start(view, records=(asked,)))
-    play.go("2", "this is states.record 1")
+    play.go("2", "this is record 1")
     play.go("enter", "OUTCOME  unknown")
     play.press_alone("l")
     play.asks(intents.RefetchPreview(call_id=view.call_id))
