@@ -81,7 +81,7 @@ def test_everything_is_stopped_by_the_same_answer_given_twice(reader: Reader, ty
         assert "More than one line arrived at once." in reader.asked()
         output = reader.answers(typed)
         assert ASKS_STOP in output
-    assert "A stopped run may already have done its work" in output
+        assert "A stopped run may already have done its work" in output
     assert "StopEverything" not in reader.intents
     assert "✗ Everything stopped: 7 calls denied" in reader.answers(typed)
     assert "StopEverything" in reader.intents
