@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.connectors.protocol import Limits, OpResult
-from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import Failure
@@ -101,13 +101,17 @@ PRINT = "(call $print (i32.const 1) (i32.const {at}) (i32.const {total}))"
 """The *act* of `filling` that prints what was written."""
 
 
-def install_guest(
-    store: ConnectorStore, engine: WasmEngine, module: bytes, manifest: bytes
-) -> WasmConnector:
-    entry = store.install_bytes(module, manifest)
+def running(entry: InstalledConnector, store: ConnectorStore, engine: WasmEngine) -> WasmConnector:
+    """Return what is installed as a connector that can be called."""
     return WasmConnector(
         identity=entry.identity, manifest=entry.manifest, store=store, engine=engine
     )
+
+
+def install_guest(
+    store: ConnectorStore, engine: WasmEngine, module: bytes, manifest: bytes
+) -> WasmConnector:
+    return running(store.install_bytes(module, manifest), store, engine)
 
 
 def call(connector: WasmConnector, op: str = "x", **kwargs: Any) -> OpResult:

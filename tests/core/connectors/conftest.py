@@ -19,7 +19,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.support.guests import ECHO, Guest, MakeEngine, escaped, install_guest, wat
+from tests.support.guests import ECHO, Guest, MakeEngine, escaped, install_guest, running, wat
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.tls import certificate
 
@@ -138,13 +138,8 @@ LOOPBACK = AddressGuard(allow=[ipaddress.ip_network("127.0.0.1/32")])
 
 
 @pytest.fixture
-def loopback_guard() -> AddressGuard:
-    return LOOPBACK
-
-
-@pytest.fixture
 def resolver() -> TableResolver:
-    return TableResolver({})
+    return TableResolver({"api.example": ["127.0.0.1"]})
 
 
 @pytest.fixture
@@ -217,12 +212,7 @@ def drafts(
     """The example connector, routed to the mailbox."""
     route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
     entry = store.install(ROOT / "examples" / "connectors" / "mail-drafts")
-    return WasmConnector(
-        identity=entry.identity,
-        manifest=entry.manifest,
-        store=store,
-        engine=make_engine(make_client(routes=[route])),
-    )
+    return running(entry, store, make_engine(make_client(routes=[route])))
 
 
 @pytest.fixture

@@ -24,25 +24,26 @@ from bench.connectors import large_module
 from tests.support.guests import MakeEngine, failed, install_guest, printing, resident
 
 COMMAND = '(module (memory (export "memory") 1) (func (export "_start")))'
-MANIFEST = '[connector]\nname = "local://tests/guest"\nversion = "1.0.0"\n'
+WRONG = COMMAND.replace("(memory", '(import "aileron_host" "log" (func (param i64))) (memory', 1)
+MANIFEST = b'[connector]\nname = "local://tests/guest"\nversion = "1.0.0"\n'
+LARGE = large_module(5 * 1024 * 1024 // 4)
+"""Compiling it takes longer than another compiler's whole life."""
+MEDIUM = large_module(5 * 1024 * 1024 // 16)
+PATIENCE = 180
+reads_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-def bomb(variables: int, loops: int) -> bytes:
+def bomb(variables: int = 30_000, loops: int = 1_000) -> bytes:
     """A valid module of a few kilobytes: at the end of all loops, each variable is asked for."""
     asked = "".join(f"(drop (local.get {number}))" for number in range(variables))
     body = f"(local{' i32' * variables}) {'(loop (br_if 0 (local.get 0)))' * loops} {asked}"
-    return bytes(
-        wasmtime.wat2wasm(f'(module (memory (export "memory") 1) (func (export "_start") {body}))')
-    )
-
-
-WRONG = COMMAND.replace("(memory", '(import "aileron_host" "log" (func (param i64))) (memory', 1)
+    return bytes(wasmtime.wat2wasm(COMMAND.replace('"_start")', f'"_start") {body}')))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the time is bounded")
 def test_a_small_module_that_would_take_gigabytes_is_refused() -> None:
     """160 kB for which the compiler wants more than it is given; this process does not feel it."""
-    module = bomb(30_000, 1_000)
+    module = bomb()
     assert len(module) < 200_000
     before = resident()
     (problem,) = Compiler(memory_mib=400).check(module).problems
@@ -52,14 +53,14 @@ def test_a_small_module_that_would_take_gigabytes_is_refused() -> None:
 
 def test_a_module_that_takes_too_long_is_refused() -> None:
     began = time.monotonic()
-    (problem,) = Compiler(seconds=0.5).check(bomb(30_000, 1_000)).problems
+    (problem,) = Compiler(seconds=0.5).check(bomb()).problems
     assert problem == "takes longer than 0.5 s to compile; split its largest functions"
     assert time.monotonic() - began < 20
 
 
 def test_install_checked_installs_only_what_runs(tmp_path: Path, store: ConnectorStore) -> None:
     """Everything that is wrong is told as by a check, and the store stays empty."""
-    (tmp_path / "manifest.toml").write_text(MANIFEST, encoding="utf-8")
+    (tmp_path / "manifest.toml").write_bytes(MANIFEST)
     (tmp_path / "connector.wasm").write_bytes(bytes(wasmtime.wat2wasm(WRONG)))
     assert not check_connector(tmp_path).ok
     with pytest.raises(FileProblems, match="incompatible import type"):
@@ -68,13 +69,6 @@ def test_install_checked_installs_only_what_runs(tmp_path: Path, store: Connecto
     (tmp_path / "connector.wasm").write_bytes(bytes(wasmtime.wat2wasm(COMMAND)))
     installed = install_checked(store, tmp_path)
     assert [each.identity for each in store.list()] == [installed.identity]
-
-
-LARGE_MANIFEST = b'[connector]\nname = "local://tests/large"\nversion = "1.0.0"\n'
-LARGE = large_module(5 * 1024 * 1024 // 4)
-"""Compiling it takes longer than another compiler's whole life."""
-MEDIUM = large_module(5 * 1024 * 1024 // 16)
-PATIENCE = 180
 
 
 @pytest.fixture
@@ -119,13 +113,13 @@ def meanwhile(act: Callable[[], object]) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@reads_proc
 @pytest.mark.parametrize(("background", "niceness"), [(True, 10), (False, 5)])
 async def test_a_large_module_is_compiled_by_a_child_that_gives_way(
     store: ConnectorStore, apart: WasmEngine, background: bool, niceness: int
 ) -> None:
     """More so where nobody waits for it; then it runs from its machine code, and no child is left."""
-    connector = install_guest(store, apart, LARGE, LARGE_MANIFEST)
+    connector = install_guest(store, apart, LARGE, MANIFEST)
     preparing = asyncio.create_task(connector.prepare(background=background))
     assert await niceness_of_a_compiler() == min(19, os.getpriority(os.PRIO_PROCESS, 0) + niceness)
     assert not connector.prepared
@@ -139,13 +133,10 @@ async def test_no_call_waits_for_the_module_of_another(
     store: ConnectorStore, apart: WasmEngine, guest: Callable[..., WasmConnector]
 ) -> None:
     """However many calls wait for one that is being compiled: they took all the threads there were."""
-    large, quick = (
-        install_guest(store, apart, LARGE, LARGE_MANIFEST),
-        guest(printing('{"output": 1}'), on=apart),
-    )
-    calls = [
-        asyncio.create_task(large.call("x", {}, limits=Limits(wall_seconds=1))) for _ in range(40)
-    ]
+    large = install_guest(store, apart, LARGE, MANIFEST)
+    quick = guest(printing('{"output": 1}'), on=apart)
+    short = Limits(wall_seconds=1)
+    calls = [asyncio.create_task(large.call("x", {}, limits=short)) for _ in range(40)]
     await asyncio.sleep(0)
     assert (await quick.call("x", {}, limits=Limits())).output == 1
     assert not large.prepared
@@ -154,13 +145,12 @@ async def test_no_call_waits_for_the_module_of_another(
         assert (await asyncio.wait_for(call, PATIENCE)).failure is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_closing_ends_compilations(store: ConnectorStore, make_engine: MakeEngine) -> None:
-    engine = make_engine(separate_compiler=True)
-    connector = install_guest(store, engine, LARGE, LARGE_MANIFEST)
+@reads_proc
+async def test_closing_ends_compilations(store: ConnectorStore, apart: WasmEngine) -> None:
+    connector = install_guest(store, apart, LARGE, MANIFEST)
     call = asyncio.create_task(connector.call("x", {}, limits=Limits()))
     await niceness_of_a_compiler()
-    await asyncio.to_thread(engine.close)
+    await asyncio.to_thread(apart.close)
     assert failed(await asyncio.wait_for(call, PATIENCE)).class_ == "unavailable"
     assert list(compilers()) == []
 
@@ -168,7 +158,7 @@ async def test_closing_ends_compilations(store: ConnectorStore, make_engine: Mak
 async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
     store: ConnectorStore, apart: WasmEngine
 ) -> None:
-    connector = install_guest(store, apart, MEDIUM, LARGE_MANIFEST)
+    connector = install_guest(store, apart, MEDIUM, MANIFEST)
     first = asyncio.create_task(connector.call("x", {}, limits=Limits()))
     await asyncio.sleep(0)
     first.cancel()
@@ -178,10 +168,10 @@ async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
     assert result.failure is None
 
 
-def test_what_a_compiler_does_not_do_is_reported(store: ConnectorStore, apart: WasmEngine) -> None:
+def test_what_a_compiler_does_not_do_is_reported() -> None:
     """Too long, and no module: the connector cannot run, and the next call tries again."""
     with pytest.raises(ConnectorRuntimeError, match=r"takes longer than 0.05 s to compile"):
-        Compiler(seconds=0.05).compile(bomb(30_000, 1_000))
+        Compiler(seconds=0.05).compile(bomb())
     with pytest.raises(ConnectorRuntimeError, match="is not a module that can run here"):
         Compiler().compile(LARGE[:-100] + b"\xff" * 100)
     closed = Compiler()
@@ -194,10 +184,9 @@ def test_the_machine_code_lies_in_no_file(
     store: ConnectorStore, apart: WasmEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes over a socket; neither the home nor the folder for temporary files sees it."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    connector = install_guest(store, apart, LARGE, LARGE_MANIFEST)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    connector = install_guest(store, apart, LARGE, MANIFEST)
     seen: set[str] = set()
     with meanwhile(
         lambda: seen.update(each.name for each in tmp_path.rglob("*") if each.is_file())
@@ -206,7 +195,7 @@ def test_the_machine_code_lies_in_no_file(
     assert seen == {"connector.wasm", "manifest.toml"}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@reads_proc
 def test_no_other_program_can_write_into_what_a_compiler_returns() -> None:
     """The console runs that as machine code. A pipe of a child's can be opened by every program of the user."""
     compiler = Compiler()
@@ -259,7 +248,7 @@ def test_a_thread_that_cannot_be_started_leaves_nobody_waiting(
         engine.prepare("sha256:x", lambda: b"").result(PATIENCE)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@reads_proc
 def test_a_compiler_that_something_else_ended_is_not_blamed_on_memory() -> None:
     """What is known is said: the signal, and nothing about its cause."""
     compiler = Compiler()

@@ -1,7 +1,6 @@
 """A credential leaves with the requests that name it, for its hosts alone, and comes back in no answer."""
 
 import base64
-import http.server
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,12 @@ from urllib.parse import quote
 import pytest
 
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.protocol import OpResult, RequestToSign, Route
+from aileron_core.connectors.protocol import OpResult, RequestToSign
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import BindingFailed
+from tests.core.connectors.conftest import LOOPBACK, Service
 from tests.support.guests import Guest, MakeEngine, call, escaped, failed, wat
+from tests.support.http_service import HttpRequest, reply
 
 SECRET = "canary/7F+zQ~é:w9&x"
 DECLARED = '[capabilities.credential]\nkind = "api_key"\nheader = "X-Api-Key"\nformat = "{key}"\n'
@@ -26,14 +27,13 @@ class Key:
 
     hosts: tuple[str, ...]
     kind: str = "api_key"
-    header: str = "X-Api-Key"
     problem: Exception | None = None
 
     def headers(self, request: RequestToSign) -> Mapping[str, str]:
         assert request.host
         if self.problem:
             raise self.problem
-        return {self.header: SECRET}
+        return {"X-Api-Key": SECRET}
 
     def environment(self) -> Mapping[str, str]:
         return {}
@@ -66,7 +66,7 @@ def reading(*envelopes: Mapping[str, Any]) -> str:
 class Setting:
     """A guest behind TLS and a real service, and how to call it."""
 
-    service: Any
+    service: Service
     guest: Guest
     engine: WasmEngine
     place: str
@@ -86,10 +86,8 @@ class Setting:
     @property
     def seen(self) -> list[dict[str, str]]:
         """The headers of each request that arrived, their names in lower case."""
-        return [
-            {name.lower(): value for name, value in headers.items()}
-            for _, _, headers, _ in self.service.seen
-        ]
+        headers = [each[2] for each in self.service.seen]
+        return [{name.lower(): value for name, value in each.items()} for each in headers]
 
 
 @pytest.fixture
@@ -98,33 +96,27 @@ def setting(
     make_engine: MakeEngine,
     make_client: Callable[..., OutgoingClient],
     resolver: Any,
-    loopback_guard: Any,
     service_over_tls: Any,
 ) -> Setting:
     service, trust = service_over_tls
-    resolver.table |= {"api.example": ["127.0.0.1"], "127.0.0.1": ["127.0.0.1"]}
-    client = make_client(resolver=resolver, guard=loopback_guard, ssl_context=trust)
+    resolver.table |= {"also.example": ["127.0.0.1"], "127.0.0.1": ["127.0.0.1"]}
+    client = make_client(resolver=resolver, guard=LOOPBACK, ssl_context=trust)
     service.reply("/x")
     place, other = f"api.example:{service.port}", f"also.example:{service.port}"
-    resolver.table["also.example"] = ["127.0.0.1"]
     return Setting(service, guest, make_engine(client), place, other)
 
 
-def as_header(secret: str = SECRET) -> str:
-    """What the service's own reading of a header makes of it."""
-    return secret.encode("latin-1").decode("latin-1")
+AS_HEADER = SECRET.encode("latin-1").decode("latin-1")
+"""What the service's own reading of a header makes of it."""
 
 
 def test_it_is_added_where_the_request_names_it(setting: Setting) -> None:
     """A header of that name from the guest is replaced; a request that names none gets none."""
-    result = setting.run(
-        setting.request(headers={"x-api-key": "mine", "Accept-Encoding": "gzip"}),
-        {"url": f"https://{setting.place}/x"},
-    )
-    assert result.failure is None
+    headers = {"x-api-key": "mine", "Accept-Encoding": "gzip"}
+    plain = {"url": f"https://{setting.place}/x"}
+    assert setting.run(setting.request(headers=headers), plain).failure is None
     first, second = setting.seen
-    assert first["x-api-key"] == as_header()
-    assert first["accept-encoding"] == "identity"
+    assert (first["x-api-key"], first["accept-encoding"]) == (AS_HEADER, "identity")
     assert "x-api-key" not in second
 
 
@@ -133,11 +125,11 @@ def test_it_follows_a_redirect_to_the_same_host_and_no_other(setting: Setting) -
     setting.service.reply("/same", status=307, Location="/x")
     key = Key(hosts=(setting.place, setting.other))
     assert setting.run(setting.request("/same"), key=key).failure is None
-    assert [headers.get("x-api-key") for headers in setting.seen] == [as_header(), as_header()]
+    assert [headers.get("x-api-key") for headers in setting.seen] == [AS_HEADER, AS_HEADER]
     setting.service.seen.clear()
     setting.service.reply("/away", status=302, Location=f"https://{setting.other}/x")
     result = setting.run(setting.request("/away"), key=key)
-    assert [headers.get("x-api-key") for headers in setting.seen] == [as_header(), None]
+    assert [headers.get("x-api-key") for headers in setting.seen] == [AS_HEADER, None]
     assert result.hosts_asked == (setting.place, setting.other)
 
 
@@ -149,41 +141,31 @@ def test_a_host_that_the_account_is_not_bound_for_gets_nothing(setting: Setting)
 
 
 def test_plain_http_gets_nothing(setting: Setting) -> None:
-    url = f"http://{setting.place}/x"
-    result = setting.run({"url": url, "credential": "api_key"})
+    result = setting.run({"url": f"http://{setting.place}/x", "credential": "api_key"})
     assert failed(result).class_ == "capability_denied"
     assert setting.service.seen == []
 
 
-def test_a_routed_host_gets_nothing(
-    guest: Guest, make_engine: MakeEngine, make_client: Callable[..., OutgoingClient], service: Any
-) -> None:
+def test_a_routed_host_gets_nothing(guest: Guest, routed: WasmEngine, service: Any) -> None:
     """Whatever is bound: a route leads to a program of this machine, in plain HTTP."""
     service.reply("/x")
     place = "api.example:443"
-    route = Route(host=place, address="127.0.0.1", port=service.port)
-    connector = guest(
-        reading({"url": "https://api.example/x", "credential": "api_key"}),
-        (place,),
-        on=make_engine(make_client(routes=[route])),
-        more=DECLARED,
-    )
+    text = reading({"url": "https://api.example/x", "credential": "api_key"})
+    connector = guest(text, (place,), on=routed, more=DECLARED)
     assert call(connector, credential=Key(hosts=(place,))).failure is None
     ((_, _, headers, _),) = service.seen
     assert "x-api-key" not in {name.lower() for name in headers}
 
 
 def test_what_cannot_be_used_ends_the_call_with_its_reason(setting: Setting) -> None:
-    key = Key(hosts=(setting.place,), problem=BindingFailed("the account was revoked"))
-    result = setting.run(setting.request(), key=key)
-    assert (failed(result).class_, failed(result).message) == (
-        "binding_failed",
-        "the account was revoked",
-    )
+    key = Key(hosts=(setting.place,), problem=BindingFailed("it was revoked"))
+    failure = failed(setting.run(setting.request(), key=key))
+    assert (failure.class_, failure.message) == ("binding_failed", "it was revoked")
     assert setting.service.seen == []
 
 
 PADDED = [base64.b64encode(b"x" * shift + SECRET.encode() + b"yz") for shift in range(3)]
+IN_URLS = bytes.maketrans(b"+/", b"-_")
 SPELLINGS = {
     "verbatim": SECRET.encode(),
     "percent": quote(SECRET, safe="").encode(),
@@ -191,11 +173,8 @@ SPELLINGS = {
     "a query's": quote(SECRET, safe="/").encode(),
     "JSON": json.dumps(SECRET)[1:-1].encode(),
     "JSON with \\/": json.dumps(SECRET)[1:-1].replace("/", "\\/").encode(),
-    **{f"base64 {shift}": padded for shift, padded in enumerate(PADDED)},
-    **{
-        f"base64url {shift}": padded.translate(bytes.maketrans(b"+/", b"-_"))
-        for shift, padded in enumerate(PADDED)
-    },
+    **{f"base64 {at}": padded for at, padded in enumerate(PADDED)},
+    **{f"base64url {at}": each.translate(IN_URLS) for at, each in enumerate(PADDED)},
 }
 
 
@@ -203,12 +182,9 @@ SPELLINGS = {
 def test_an_answer_that_repeats_it_comes_back_without(setting: Setting, spelling: bytes) -> None:
     """Also to a later request of the same call that names no credential."""
     setting.service.reply("/x", b'{"a":"' + spelling + b'","b":"kept"}')
-    for envelopes in (
-        [setting.request()],
-        [setting.request(), {"url": f"https://{setting.place}/x"}],
-    ):
-        result = setting.run(*envelopes)
-        output = result.output
+    named, plain = setting.request(), {"url": f"https://{setting.place}/x"}
+    for envelopes in ([named], [named, plain]):
+        output = setting.run(*envelopes).output
         assert isinstance(output, dict)
         text = json.dumps(output)
         assert "[removed]" in text
@@ -218,12 +194,8 @@ def test_an_answer_that_repeats_it_comes_back_without(setting: Setting, spelling
 
 
 def test_the_answer_to_a_redirect_is_searched_too(setting: Setting) -> None:
-    def echo(handler: http.server.BaseHTTPRequestHandler) -> None:
-        body = json.dumps({"got": handler.headers["x-api-key"]}).encode()
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
+    def echo(handler: HttpRequest) -> None:
+        reply(handler, 200, json.dumps({"got": handler.headers["x-api-key"]}).encode(), {})
 
     setting.service.answers["/echo"] = echo
     setting.service.reply("/same", status=307, Location="/echo")

@@ -58,10 +58,8 @@ def test_ten_thousand_requests_end_at_a_thousand(guest: Guest, routed: WasmEngin
     service.reply("/x")
     envelope = json.dumps({"url": "https://api.example/x"})
     ask = f"(drop (call $request (i32.const 1024) (i32.const {len(envelope)})))"
-    result = call(
-        guest(wat(repeated(ask, 10_000), data=escaped(envelope)), HOSTS, on=routed),
-        limits=Limits(wall_seconds=60),
-    )
+    asking = guest(wat(repeated(ask, 10_000), data=escaped(envelope)), HOSTS, on=routed)
+    result = call(asking, limits=Limits(wall_seconds=60))
     assert failed(result).class_ == "resource_limit_exceeded"
     assert failed(result).details == {"limit": "requests", "configured": "1000 requests"}
     assert result.requests_sent == len(service.seen) == 1000
@@ -87,13 +85,9 @@ def test_many_large_tables_are_refused(guest: Guest) -> None:
     assert failed(with_tables(*[1_000_000] * 5)).class_ == "connector_runtime_error"
     assert failed(with_tables(1_000_001))
     assert output(with_tables(30_000)) == 1
-
-
-def test_a_table_grows_to_its_bound_and_no_further(guest: Guest) -> None:
-    body = """(if (i32.ne (table.grow $t (ref.null func) (i32.const 2000000)) (i32.const -1))
-        (then unreachable))"""
-    text = wat(body).replace("(func $print", "(table $t 1 funcref) (func $print", 1)
-    assert call(guest(text)).failure is None
+    grow = "(table.grow $t (ref.null func) (i32.const 2000000))"
+    body = f"(if (i32.ne {grow} (i32.const -1)) (then unreachable))"
+    assert call(guest(wat(body, imports="(table $t 1 funcref)"))).failure is None
 
 
 SLEEP = """
@@ -119,8 +113,7 @@ def hostile_guests(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
         repeated(ask, 10_000),
     ]
     texts = [wat(body) for body in bodies]
-    texts.append(wat("(call $f)").replace("(func $print", "(func $f (call $f)) (func $print"))
-    texts.append(wat("unreachable"))
+    texts += [wat("(call $f)", imports="(func $f (call $f))"), wat("unreachable")]
     texts += [printing(said) for said in ('{"output": {', "noise", '{"error": {}}')]
     texts.append(printing("{}").replace("\\7b\\7d", "\\ff\\fe"))
     texts.append(printing('{"output": ' + "[" * 5000 + "]" * 5000 + "}"))

@@ -1,7 +1,7 @@
 """The GitHub connector against a service that speaks GitHub's API, its token bound."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.credentials.kinds import ApiKey, CheckedCredential
 from aileron_core.vault.secret import Secret
 from tests.support.github_service import HEAD, REPO, TOKEN, GitHub, github_service
-from tests.support.guests import MakeEngine, call, failed, output
+from tests.support.guests import MakeEngine, call, failed, output, running
 
 FOLDER = Path(__file__).parents[3] / "examples" / "connectors" / "github"
 
@@ -26,12 +26,10 @@ class Caller:
     connector: WasmConnector
     hub: GitHub
     token: str = TOKEN
-    hosts: frozenset[str] = field(default_factory=lambda: frozenset({"api.github.com:443"}))
 
     def call(self, op: str, *, read_only: bool = False, **args: Any) -> OpResult:
-        key = CheckedCredential(
-            ApiKey(secret=Secret(self.token), hosts=self.hosts), check=lambda: None
-        )
+        account = ApiKey(secret=Secret(self.token), hosts=frozenset({"api.github.com:443"}))
+        key = CheckedCredential(account, check=lambda: None)
         args = {"repo": REPO, **args}
         return call(self.connector, op, args=args, credential=key, read_only=read_only)
 
@@ -44,27 +42,11 @@ class Caller:
 
 
 @pytest.fixture
-def served_github(tmp_path: Path) -> Iterator[GitHub]:
-    with github_service(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def github(
-    served_github: GitHub, store: ConnectorStore, make_engine: MakeEngine
-) -> Iterator[Caller]:
-    entry = store.install(FOLDER)
-    client = served_github.service.client((), SystemClock())
-    yield Caller(
-        WasmConnector(
-            identity=entry.identity,
-            manifest=entry.manifest,
-            store=store,
-            engine=make_engine(client),
-        ),
-        served_github,
-    )
-    client.close()
+def github(tmp_path: Path, store: ConnectorStore, make_engine: MakeEngine) -> Iterator[Caller]:
+    with github_service(tmp_path) as served:
+        client = served.service.client((), SystemClock())
+        yield Caller(running(store.install(FOLDER), store, make_engine(client)), served)
+        client.close()
 
 
 def test_an_issue_comes_with_its_last_comments(github: Caller) -> None:

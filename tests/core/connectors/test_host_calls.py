@@ -27,9 +27,9 @@ def call_guest(guest: Guest, routed: WasmEngine, service: Any) -> Callable[..., 
     """Call a guest that makes requests of the routed service and then says something."""
     service.reply("/x")
 
-    def run(*envelopes: str, more: str = "", say: str | None = None, **options: Any) -> OpResult:
-        text = requesting(*envelopes) if say is None else requesting(*envelopes, say=say)
-        return call(guest(text, HOSTS, on=routed, more=more), **options)
+    def run(*envelopes: str, more: str = "", **options: Any) -> OpResult:
+        says = {"say": options.pop("say")} if "say" in options else {}
+        return call(guest(requesting(*envelopes, **says), HOSTS, on=routed, more=more), **options)
 
     return run
 
@@ -41,17 +41,10 @@ def test_a_request_is_counted_announced_and_answered(call_guest: Ask, service: A
     """on_request comes before the request, once for each."""
     service.reply("/x", status=201)
     seen_at: list[int] = []
-    result = call_guest(
-        envelope(), envelope(), on_request=lambda: seen_at.append(len(service.seen))
-    )
-    place = HOSTS[0]
-    assert result == OpResult(
-        output={"done": True},
-        requests_sent=2,
-        last_status=201,
-        hosts_asked=(place,),
-        last_status_host=place,
-    )
+    ask = envelope()
+    result = call_guest(ask, ask, on_request=lambda: seen_at.append(len(service.seen)))
+    reached = {"hosts_asked": HOSTS, "last_status": 201, "last_status_host": HOSTS[0]}
+    assert result == OpResult(output={"done": True}, requests_sent=2, **reached)
     assert seen_at == [0, 1]
 
 
@@ -79,31 +72,25 @@ def test_a_preview_only_reads(call_guest: Ask, service: Any, method: str) -> Non
 
 
 @pytest.mark.parametrize("method", ["GET", "head"])
-def test_a_preview_that_is_redirected_still_only_reads(
-    call_guest: Ask, service: Any, method: str
-) -> None:
+def test_a_redirected_preview_only_reads(call_guest: Ask, service: Any, method: str) -> None:
     service.reply("/x", status=307, Location="/y")
     service.reply("/y")
     assert call_guest(envelope(method=method), read_only=True).failure is None
     assert [seen for seen, *_ in service.seen] == [method.upper()] * 2
 
 
-def test_a_credential_that_nobody_bound_is_required(guest: Guest) -> None:
-    result = call(guest(requesting(envelope(credential="api_key")), HOSTS, more=API_KEY))
-    failure = failed(result)
-    assert (failure.class_, failure.boundary) == ("binding_required", "action")
-    assert failure.details["capability_kind"] == "api_key"
-    assert result.requests_sent == 0
-
-
 @pytest.mark.parametrize("more", ["", API_KEY])
-def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
-    call_guest: Ask, service: Any, more: str
+def test_a_credential_has_to_be_declared_and_bound(
+    guest: Guest, call_guest: Ask, service: Any, more: str
 ) -> None:
-    """Who tries a connector against a service of their own finds that out."""
+    """A route opens no kind that the manifest does not declare: who tries a connector so finds that out."""
     failure = failed(call_guest(envelope(credential="oauth2"), more=more))
     assert (failure.class_, failure.boundary) == ("capability_denied", "connector_manifest")
     assert service.seen == []
+    result = call(guest(requesting(envelope(credential="api_key")), HOSTS, more=API_KEY))
+    failure = failed(result)
+    assert (failure.class_, failure.boundary) == ("binding_required", "action")
+    assert (failure.details["capability_kind"], result.requests_sent) == ("api_key", 0)
 
 
 @pytest.mark.parametrize(
@@ -161,12 +148,7 @@ def test_a_service_that_breaks_off_counts_as_reached(call_guest: Ask, service: A
     ],
 )
 def test_requests_that_may_change_something_are_counted_apart(
-    call_guest: Ask,
-    service: Any,
-    method: str,
-    status: int,
-    location: str,
-    counts: tuple[int, int, int],
+    call_guest: Ask, service: Any, method: str, status: int, location: str, counts: tuple[int, ...]
 ) -> None:
     service.reply("/x", status=status, **({"Location": location} if location else {}))
     service.reply("/y")
@@ -183,9 +165,7 @@ def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(call_gue
     assert (failed(answered).message, answered.reported_by_connector) == ("no such draft", True)
 
 
-def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(
-    call_guest: Ask, service: Any
-) -> None:
+def test_a_lost_write_stays_lost_after_one_that_got_through(call_guest: Ask, service: Any) -> None:
     """The later success clears the error for the guest, not what nobody knows."""
     service.hang_up("/x")
     service.reply("/y")
@@ -206,11 +186,9 @@ def test_the_wall_limit_includes_a_silent_service(
     # It has time to send its request, and 0.4 s from there on.
     limits = Limits(wall_seconds=20)
     result = call(connector, limits=limits, on_request=lambda: leaping.leap(19.6))
-    assert failed(result).details["limit"] == "wall_time"
-    assert failed(result).message == (
-        "api.example did not answer before the connector's time of 20s was over"
-    )
-    assert result.requests_sent == 1
+    assert (failed(result).details["limit"], result.requests_sent) == ("wall_time", 1)
+    late = "api.example did not answer before the connector's time of 20s was over"
+    assert failed(result).message == late
     assert time.monotonic() - began < 15
 
 
@@ -227,9 +205,8 @@ def test_a_listener_that_fails_stops_the_request(call_guest: Ask, service: Any) 
     def refuse() -> None:
         raise RuntimeError("s3cret detail")
 
-    failure = failed(call_guest(envelope(), on_request=refuse))
-    assert "bug in Aileron" in failure.message
-    assert "s3cret" not in failure.message
+    message = failed(call_guest(envelope(), on_request=refuse)).message
+    assert ("bug in Aileron" in message, "s3cret" in message) == (True, False)
     assert service.seen == []
 
 
@@ -255,7 +232,9 @@ class Unguarded(OutgoingClient):
 
 
 @pytest.mark.parametrize("url", ["https://api.example/x", "https://API.example.:443/x"])
-def test_the_manifest_alone_refuses_a_host_that_it_does_not_list(guest: Guest, make_engine: MakeEngine, service: Any, url: str) -> None:  # fmt: skip
+def test_the_manifest_alone_refuses_a_host_that_it_does_not_list(
+    guest: Guest, make_engine: MakeEngine, service: Any, url: str
+) -> None:
     """No action asked for it, and the sandbox would let it pass: the request does not leave."""
     service.reply("/x")
     route = Route(host="api.example:443", address="127.0.0.1", port=service.port)
@@ -265,7 +244,7 @@ def test_the_manifest_alone_refuses_a_host_that_it_does_not_list(guest: Guest, m
     refused = call(guest(text, ("other.example:443",), on=engine))
     assert (failed(refused).class_, failed(refused).boundary) == ("capability_denied", "sandbox")
     assert (refused.requests_sent, service.seen) == (0, [])
-    assert call(guest(text, ("api.example:443",), on=engine)).failure is None
+    assert call(guest(text, HOSTS, on=engine)).failure is None
     client.close()
 
 
@@ -277,37 +256,26 @@ def no_manifest_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_manifest_check")
-def test_the_sandbox_alone_refuses_a_host_that_is_not_listed(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+def test_the_sandbox_alone_refuses_what_is_not_listed(call_guest: Ask, service: Any) -> None:
     """The client holds each hop against the list itself."""
-    service.reply("/x")
-    text = requesting(json.dumps({"url": "https://api.example/x"}))
-    result = call(guest(text, ("other.example:443",), on=routed))
+    result = call_guest(json.dumps({"url": "https://evil.example/x"}))
     assert (failed(result).class_, service.seen) == ("capability_denied", [])
-
-
-@pytest.mark.usefixtures("no_manifest_check")
-def test_the_sandbox_alone_refuses_a_redirect_out_of_the_list(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
     service.reply("/x", status=307, Location="https://evil.example/")
-    result = call(guest(requesting(json.dumps({"url": "https://api.example/x"})), ("api.example:443",), on=routed))  # fmt: skip
-    assert failed(result).details["requested"] == "network:evil.example:443"
+    assert failed(call_guest(envelope())).details["requested"] == "network:evil.example:443"
     assert len(service.seen) == 1
 
 
 @pytest.mark.usefixtures("no_manifest_check")
-@pytest.mark.parametrize(
-    "host_name", ["inside.example", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"]
-)
-def test_the_sandbox_alone_refuses_an_address_inside(guest: Guest, make_client: Callable[..., OutgoingClient], make_engine: MakeEngine, resolver: Any, service: Any, host_name: str) -> None:  # fmt: skip
+@pytest.mark.parametrize("name", ["inside.example", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"])
+def test_the_sandbox_alone_refuses_an_address_inside(
+    guest: Guest, make_client: Any, make_engine: MakeEngine, resolver: Any, service: Any, name: str
+) -> None:
     """Listed or not, in whatever spelling: no connector reaches this machine."""
     resolver.table["inside.example"] = ["127.0.0.1"]
     engine = make_engine(make_client(resolver=resolver, guard=AddressGuard()))
-    place = f"{host_name}:{service.port}"
+    place = f"{name}:{service.port}"
     text = requesting(json.dumps({"url": f"http://{place}/x"}))
-    result = call(guest(text, (place,), on=engine))
-    assert failed(result).class_ == "capability_denied"
-    assert "no request may go there" in failed(result).message
+    failure = failed(call(guest(text, (place,), on=engine)))
+    assert failure.class_ == "capability_denied"
+    assert "no request may go there" in failure.message
     assert service.seen == []

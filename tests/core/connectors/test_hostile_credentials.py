@@ -25,6 +25,7 @@ from aileron_core.credentials.sigv4 import AwsKeys
 from aileron_core.vault.secret import Secret
 from tests.core.connectors.test_credentials_on_the_wire import Key, Setting, setting
 from tests.support.guests import failed
+from tests.support.http_service import reply
 
 __all__ = ["setting"]
 
@@ -33,35 +34,28 @@ TOKEN = "canary-session/T+0ken"
 AWS_KEY_ID = "AKIACANARYIDEXAMPLE1"
 
 
-def credential(kind: str, host: str, secret: str = CANARY) -> AccountCredential:
+def credential(kind: str, host: str, secret: str = CANARY, token: str = TOKEN) -> AccountCredential:
     """An account's credential of *kind*, as a binding for *host* gives it."""
     hosts = frozenset({host})
-    match kind:
-        case "api_key":
-            return ApiKey(secret=Secret(secret), hosts=hosts, header="X-Api-Key", format="{key}")
-        case "basic":
-            return BasicPassword(user="ana", password=Secret(secret), hosts=hosts)
-        case "oauth2":
-            return ApiKey(secret=Secret(secret), hosts=hosts, kind="oauth2")
-        case _:
-            keys = AwsKeys(
-                access_key_id=AWS_KEY_ID, secret=Secret(secret), session_token=Secret(TOKEN)
-            )
-            return AwsSignature(
-                keys=keys, service="athena", hosts=hosts, clock=SystemClock(), region="eu-west-1"
-            )
+    if kind == "basic":
+        return BasicPassword(user="ana", password=Secret(secret), hosts=hosts)
+    if kind == "oauth2":
+        return ApiKey(secret=Secret(secret), hosts=hosts, kind="oauth2")
+    if kind == "api_key":
+        return ApiKey(secret=Secret(secret), hosts=hosts, header="X-Api-Key", format="{key}")
+    keys = AwsKeys(access_key_id=AWS_KEY_ID, secret=Secret(secret), session_token=Secret(token))
+    return AwsSignature(
+        keys=keys, service="athena", hosts=hosts, clock=SystemClock(), region="eu-west-1"
+    )
 
 
-def declared_kind(kind: str) -> str:
-    more = {
-        "api_key": 'header = "X-Api-Key"\nformat = "{key}"\n',
-        "aws_sigv4": 'service = "athena"\n',
-        "oauth2": '[capabilities.credential.oauth2]\nauthorize_url = "https://api.example/a"\n'
-        'token_url = "https://api.example/t"\nclient_id = "c"\nscopes = ["s"]\n',
-    }
-    return f'[capabilities.credential]\nkind = "{kind}"\n{more.get(kind, "")}'
-
-
+DECLARED = {
+    "basic": "",
+    "api_key": 'header = "X-Api-Key"\nformat = "{key}"\n',
+    "aws_sigv4": 'service = "athena"\n',
+    "oauth2": '[capabilities.credential.oauth2]\nauthorize_url = "https://api.example/a"\n'
+    'token_url = "https://api.example/t"\nclient_id = "c"\nscopes = ["s"]\n',
+}
 KINDS: tuple[str, ...] = tuple(each for each in get_args(CredentialKind) if each != "environment")
 HEADER_OF = {"api_key": "x-api-key", "oauth2": "authorization", "basic": "authorization"}
 
@@ -78,7 +72,8 @@ class Attempt(Setting):
 
 
 def attempt(setting: Setting, kind: str) -> Attempt:
-    return Attempt(**{**vars(setting), "kind": kind, "declared": declared_kind(kind)})
+    declared = f'[capabilities.credential]\nkind = "{kind}"\n{DECLARED[kind]}'
+    return Attempt(**{**vars(setting), "kind": kind, "declared": declared})
 
 
 @pytest.fixture(params=KINDS)
@@ -99,10 +94,7 @@ def echo_headers(handler: http.server.BaseHTTPRequestHandler) -> None:
     if wanted:
         first, last = map(int, wanted.removeprefix("bytes=").split("-"))
         body, status = json.dumps({"part": body[first : last + 1].decode()}).encode(), 206
-    handler.send_response(status)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
+    reply(handler, status, body, {})
 
 
 def values_sent(attack: Attempt) -> list[str]:
@@ -156,12 +148,10 @@ def test_no_malformed_answer_gets_it_into_an_error(
 
 def test_an_answer_in_chunks_is_searched_as_a_whole(by_key: Attempt) -> None:
     def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header("Transfer-Encoding", "chunked")
-        handler.end_headers()
-        for byte in json.dumps({"got": handler.headers["X-Api-Key"]}).encode():
-            handler.wfile.write(b"1\r\n" + bytes([byte]) + b"\r\n")
-        handler.wfile.write(b"0\r\n\r\n")
+        body = json.dumps({"got": handler.headers["X-Api-Key"]}).encode()
+        chunks = b"".join(b"1\r\n" + bytes([byte]) + b"\r\n" for byte in body)
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        handler.wfile.write(head + chunks + b"0\r\n\r\n")
 
     by_key.service.answers["/x"] = answer
     assert by_key.run(by_key.request()).output == {"got": "[removed]"}
@@ -178,17 +168,10 @@ def test_a_range_cannot_cut_it_in_two(by_key: Attempt) -> None:
 
 
 def test_two_headers_of_encodings_hide_nothing(by_key: Attempt) -> None:
-    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        for value in ("identity", "gzip"):
-            handler.send_header("Content-Encoding", value)
-        handler.send_header("Content-Length", "2")
-        handler.end_headers()
-        handler.wfile.write(b"{}")
-
-    by_key.service.answers["/x"] = answer
-    result = by_key.run(by_key.request())
-    assert "compressed" in failed(result).message
+    encodings = "Content-Encoding: identity\r\nContent-Encoding: gzip"
+    answer = f"HTTP/1.1 200 OK\r\n{encodings}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+    by_key.service.answers["/x"] = lambda request: request.wfile.write(answer)
+    assert "compressed" in failed(by_key.run(by_key.request())).message
 
 
 def test_where_a_request_was_sent_on_to_cannot_send_it_back_with_it(by_key: Attempt) -> None:
@@ -204,13 +187,7 @@ def test_where_a_request_was_sent_on_to_cannot_send_it_back_with_it(by_key: Atte
 
 
 @pytest.mark.parametrize(
-    "location",
-    [
-        "https://{other}/x?key={raw}",
-        "https://{other}/x?key={percent}",
-        "/again?key={percent}",
-        "https://{raw}.{other}/",
-    ],
+    "location", ["https://{other}/x?key={raw}", "/again?key={percent}", "https://{raw}.{other}/"]
 )
 def test_a_redirect_that_repeats_it_is_not_followed(
     by_key: Attempt, location: str, caplog: pytest.LogCaptureFixture
@@ -218,9 +195,8 @@ def test_a_redirect_that_repeats_it_is_not_followed(
     """It would be in the next request's address, and its host in an error and the record."""
     caplog.set_level(logging.DEBUG)
     secret = "canary-key-7f2a"
-    where = location.format(
-        other=by_key.other, raw=secret, percent="".join(f"%{byte:02X}" for byte in secret.encode())
-    )
+    percent = "".join(f"%{byte:02X}" for byte in secret.encode())
+    where = location.format(other=by_key.other, raw=secret, percent=percent)
     by_key.service.reply("/x", b"{}", 302, Location=where)
     result = by_key.run(by_key.request(), key=credential("api_key", by_key.place, secret=secret))
     assert "with the credential in it" in failed(result).message
@@ -254,19 +230,14 @@ def test_no_redirect_takes_it_elsewhere(by_key: Attempt, location: str) -> None:
 def test_a_guest_sets_no_header_that_a_credential_is_sent_in(attack: Attempt, spelled: Any) -> None:
     """Whether the request names the credential or not, and where it is redirected to."""
     name = spelled(HEADER_OF.get(attack.kind, "authorization"))
-    mine = {
-        name: "of the guest",
-        "Proxy-Authorization": "of the guest",
-        "Cookie": "of=the-guest",
-        **({"x-Amz-Security-Token": "of the guest"} if attack.kind == "aws_sigv4" else {}),
-    }
+    of_guest = dict.fromkeys([name, "Proxy-Authorization", "Cookie"], "of the guest")
+    token = {"x-Amz-Security-Token": "of the guest"} if attack.kind == "aws_sigv4" else {}
+    mine = {**of_guest, **token}
     attack.service.reply("/away", status=307, Location=f"https://{attack.other}/x")
     plain = {"url": f"https://{attack.place}/x", "headers": mine}
     result = attack.run(attack.request(headers=mine), plain, attack.request("/away", headers=mine))
-    assert result.failure is None
-    assert len(attack.seen) == 4
+    assert (result.failure, len(attack.seen)) == (None, 4)
     assert "of the guest" not in repr(attack.seen)
-    assert "of=the-guest" not in repr(attack.seen)
     assert len(values_sent(attack)) == 2
 
 
@@ -275,8 +246,7 @@ def test_a_kind_that_the_manifest_does_not_declare_is_refused(by_key: Attempt, w
     if wanted == "api_key":
         return
     result = by_key.run(by_key.request() | {"credential": wanted})
-    sent = [headers for headers in by_key.seen if "x-api-key" in headers]
-    assert not sent
+    assert not any("x-api-key" in headers for headers in by_key.seen)
     if wanted:
         assert failed(result).class_ == "capability_denied"
 
@@ -288,20 +258,11 @@ def test_a_kind_that_the_manifest_does_not_declare_is_refused(by_key: Attempt, w
 def test_a_secret_that_no_header_can_hold_is_refused_without_a_word_of_it(
     setting: Setting, kind: str, bad: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """However it got into the vault: AWS's key id and session token are sent as they are too."""
+    """However it got into the vault: AWS's session token is sent as it is too."""
     caplog.set_level(logging.DEBUG)
     attack = attempt(setting, kind)
-    bound = credential(kind, setting.place, bad)
-    if kind == "aws_sigv4":
-        keys = AwsKeys(access_key_id=AWS_KEY_ID, secret=Secret(CANARY), session_token=Secret(bad))
-        bound = AwsSignature(
-            keys=keys,
-            service="s",
-            hosts=frozenset(bound.hosts),
-            clock=SystemClock(),
-            region="eu-west-1",
-        )
-    result = attack.run(attack.request(), key=bound)
+    secret = CANARY if kind == "aws_sigv4" else bad
+    result = attack.run(attack.request(), key=credential(kind, setting.place, secret, token=bad))
     assert failed(result).class_ in {"binding_failed", "network_error"}
     assert setting.service.seen == []
     for part in ("canary", "X-Smuggled", "u20ac", "\u20ac", "xe9"):
@@ -325,21 +286,16 @@ def test_an_answer_that_is_too_late_says_nothing_of_it(by_key: Attempt) -> None:
 
 
 SECRET = "k3y/of+the&ac'count!(x)~*<z>\"==>>>~~~"
+IN_JSON = json.dumps(SECRET)[1:-1]
+IN_BASE64 = base64.b64encode(b"x" + SECRET.encode() + b"yz").decode()
 REMOVED = {
     "JavaScript": quote(SECRET, safe="!*'()"),
     "JavaScript, whole address": quote(SECRET, safe="!*'();/?:@&=+$,#"),
     "Go, path": quote(SECRET, safe="$&+=:@"),
     "Java, form": quote(SECRET, safe="*").replace("~", "%7E"),
-    "JSON of Go": json.dumps(SECRET)[1:-1]
-    .replace("<", "\\u003c")
-    .replace(">", "\\u003e")
-    .replace("&", "\\u0026"),
-    "JSON of .NET": "".join(
-        f"\\u{ord(each):04X}" if each in "\"&'+<>`" else each for each in SECRET
-    ),
-    "base64 in JSON of .NET": base64.b64encode(b"x" + SECRET.encode() + b"yz")
-    .decode()
-    .replace("+", "\\u002B"),
+    "JSON of Go": IN_JSON.translate({60: "\\u003c", 62: "\\u003e", 38: "\\u0026"}),
+    "JSON of .NET": "".join(f"\\u{ord(c):04X}" if c in "\"&'+<>`" else c for c in SECRET),
+    "base64 in JSON of .NET": IN_BASE64.replace("+", "\\u002B"),
 }
 NOT_REMOVED = {
     "HTML": SECRET.replace("&", "&amp;"),

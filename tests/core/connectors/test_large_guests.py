@@ -53,8 +53,7 @@ def test_a_large_request_of_half_pairs_is_refused_and_stops_nobody(
     guest: Guest, routed: WasmEngine, service: Any, unit: str
 ) -> None:
     """It was read in one step, which took seconds for which no other call and no key was answered."""
-    text = filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST)
-    connector = guest(text, HOSTS, on=routed)
+    connector = guest(filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST), HOSTS, on=routed)
     with longest_wait() as gaps:
         result = call(connector)
     assert gaps[0] < 0.5
@@ -93,9 +92,8 @@ def test_a_request_has_16_mib_of_body_and_little_else() -> None:
     """A body counts as it is spelled; everything else together may take 256 KiB."""
 
     def read(head: bytes, body: bytes) -> Any:
-        return read_envelope(
-            b'{"url": "https://a/"' + head + b', "body": "' + body + b'"}', at_once
-        )
+        envelope = b'{"url": "https://a/"' + head + b', "body": "' + body + b'"}'
+        return read_envelope(envelope, at_once)
 
     assert len(read(b"", b"x" * 16 * MIB).body or b"") == 16 * MIB
     with pytest.raises(ValueError, match="body is larger than 16777216 bytes"):

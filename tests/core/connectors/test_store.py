@@ -12,7 +12,7 @@ import wasmtime
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.registry import ConnectorRegistry
-from aileron_core.connectors.store import ConnectorStore, identity_hash
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector, identity_hash
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import (
     ConnectorRuntimeError,
@@ -26,38 +26,36 @@ from tests.support.guests import printing
 
 MODULE = bytes(wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))'))
 MANIFEST = b'[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
+EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts"
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    folder = tmp_path / "source"
-    folder.mkdir()
-    (folder / "connector.wasm").write_bytes(MODULE)
-    (folder / "manifest.toml").write_bytes(MANIFEST)
-    return folder
+def entry(store: ConnectorStore) -> InstalledConnector:
+    return store.install_bytes(MODULE, MANIFEST)
 
 
-def folder_of(tmp_path: Path) -> Path:
-    digest = identity_hash(MODULE, MANIFEST).removeprefix("sha256:")
+@pytest.fixture
+def folder(tmp_path: Path, entry: InstalledConnector) -> Path:
+    """Where the store has it."""
+    digest = entry.identity.hash.removeprefix("sha256:")
     return tmp_path / "home" / "store" / "connectors" / "sha256" / digest
 
 
-def test_what_was_installed_comes_back_byte_for_byte(store: ConnectorStore, source: Path) -> None:
-    entry = store.install(source)
-    assert entry.identity.hash == identity_hash(MODULE, MANIFEST)
-    assert store.read(entry.identity.hash) == (MODULE, MANIFEST)
+def test_what_was_installed_comes_back_byte_for_byte(store: ConnectorStore) -> None:
+    entry = store.install(EXAMPLE)
+    parts = tuple((EXAMPLE / name).read_bytes() for name in ("connector.wasm", "manifest.toml"))
+    assert entry.identity.hash == identity_hash(*parts)
+    assert store.read(entry.identity.hash) == parts
     assert store.list() == (entry,)
 
 
 def test_files_are_for_their_owner_only_and_nothing_is_left_in_staging(
-    store: ConnectorStore, source: Path, tmp_path: Path
+    store: ConnectorStore, entry: InstalledConnector, folder: Path, tmp_path: Path
 ) -> None:
     """0600 in 0700; neither a second install nor a removal leaves a trace."""
-    entry = store.install(source)
-    folder = folder_of(tmp_path)
     modes = [stat.S_IMODE(p.stat().st_mode) for p in (folder, *sorted(folder.iterdir()))]
     assert modes == [0o700, 0o600, 0o600]
-    store.install(source)
+    store.install_bytes(MODULE, MANIFEST)
     assert store.remove(entry.identity.hash)
     assert not store.remove(entry.identity.hash)
     assert list((tmp_path / "home" / "store" / "connectors" / "tmp").iterdir()) == []
@@ -66,30 +64,35 @@ def test_files_are_for_their_owner_only_and_nothing_is_left_in_staging(
 
 @pytest.mark.parametrize("name", ["connector.wasm", "manifest.toml"])
 def test_a_changed_byte_is_found_and_mended_by_installing_again(
-    store: ConnectorStore, source: Path, tmp_path: Path, name: str
+    store: ConnectorStore, entry: InstalledConnector, folder: Path, name: str
 ) -> None:
     """Module and manifest are one identity; bytes that do not fit it make way for those that do."""
-    entry = store.install(source)
-    with (folder_of(tmp_path) / name).open("ab") as file:
+    with (folder / name).open("ab") as file:
         file.write(b" ")
     with pytest.raises(HashMismatch, match="changed on disk"):
         store.read(entry.identity.hash)
     assert store.list() == ()
     assert [p.class_ for p in store.scan()[1]] == ["hash_mismatch"]
-    assert store.install(source) == entry
+    assert store.install_bytes(MODULE, MANIFEST) == entry
     assert store.read(entry.identity.hash) == (MODULE, MANIFEST)
 
 
-def test_a_link_in_the_store_is_not_followed(
-    store: ConnectorStore, source: Path, tmp_path: Path
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_link_or_folder_in_place_of_a_file_is_not_read_and_leaves_no_descriptor_open(
+    store: ConnectorStore, entry: InstalledConnector, folder: Path, tmp_path: Path, is_link: bool
 ) -> None:
     """A file of the store is a file, even if a link leads to the same bytes."""
-    entry = store.install(source)
-    target = folder_of(tmp_path) / "connector.wasm"
-    target.unlink()
-    target.symlink_to(source / "connector.wasm")
-    with pytest.raises(HashMismatch):
-        store.read(entry.identity.hash)
+    module = (folder / "connector.wasm").rename(tmp_path / "aside")
+    if is_link:
+        (folder / "connector.wasm").symlink_to(module)
+    else:
+        (folder / "connector.wasm").mkdir()
+    before = len([*Path("/proc/self/fd").iterdir()])
+    for _ in range(3):
+        with pytest.raises(HashMismatch, match="cannot be read from the store"):
+            store.read(entry.identity.hash)
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 @pytest.mark.parametrize(
@@ -180,56 +183,29 @@ def test_a_change_of_the_same_length_and_time_is_seen_after_a_check(tmp_path: Pa
         store.verify(hash_)
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
-def test_a_folder_in_place_of_a_file_leaves_no_descriptor_open(
-    store: ConnectorStore, source: Path, tmp_path: Path
-) -> None:
-    entry = store.install(source)
-    module = folder_of(tmp_path) / "connector.wasm"
-    module.unlink()
-    module.mkdir()
-    before = len([*Path("/proc/self/fd").iterdir()])
-    for _ in range(3):
-        with pytest.raises(HashMismatch, match="cannot be read from the store"):
-            store.read(entry.identity.hash)
-    assert len([*Path("/proc/self/fd").iterdir()]) == before
-
-
-EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts"
-
-
 async def test_an_installed_connector_is_found_by_all_three(
     store: ConnectorStore, registry: ConnectorRegistry
 ) -> None:
-    installed = store.install(EXAMPLE)
-    found = await registry.get(
-        installed.identity.fqn, installed.identity.version, installed.identity.hash
-    )
-    assert found.identity == installed.identity
+    identity = store.install(EXAMPLE).identity
+    found = await registry.get(identity.fqn, identity.version, identity.hash)
+    assert found.identity == identity
     assert found.hosts == ("gmail.googleapis.com:443",)
     listed, problems = await registry.scan()
-    assert [c.identity for c, _ in listed] == [installed.identity]
-    assert problems == ()
+    assert ([c.identity for c, _ in listed], problems) == ([identity], ())
 
 
 async def test_what_is_missing_is_said_with_what_is_there(
     store: ConnectorStore, registry: ConnectorRegistry
 ) -> None:
+    """A hash alone does not make a connector the one that the action names."""
     name, nothing = "local://aileron/mail-drafts", "sha256:" + "0" * 64
     with pytest.raises(NotFound, match="install it from its folder first"):
         await registry.get(name, "0.1.0", nothing)
-    store.install(EXAMPLE)
+    installed = store.install(EXAMPLE)
     with pytest.raises(NotFound, match="a different hash"):
         await registry.get(name, "0.1.0", nothing)
     with pytest.raises(NotFound, match=r"installed versions: 0\.1\.0"):
         await registry.get(name, "0.2.0", "sha256:bound-at-release")
-
-
-async def test_a_hash_of_another_connector_is_a_mismatch(
-    store: ConnectorStore, registry: ConnectorRegistry
-) -> None:
-    """A hash alone does not make it the connector that the action names."""
-    installed = store.install(EXAMPLE)
     with pytest.raises(HashMismatch, match="not local://else/where"):
         await registry.get("local://else/where", "0.1.0", installed.identity.hash)
 

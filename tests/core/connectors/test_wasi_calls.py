@@ -7,12 +7,11 @@ import pytest
 from aileron_core.connectors.protocol import MIB, Limits
 from tests.support.guests import Guest, MakeEngine, call, escaped, failed, output, wat
 
-WASI = '(import "wasi_snapshot_preview1" "{name}" (func ${name} (param {types}) (result i32)))'
 BADF, FAULT, NOSPC = 8, 21, 51
 
 
-def wanting(name: str, types: str) -> str:
-    return WASI.format(name=name, types=types)
+def wanting(name: str, types: str = "i32 i32") -> str:
+    return f'(import "wasi_snapshot_preview1" "{name}" (func ${name} (param {types}) (result i32)))'
 
 
 def is_(expression: str, number: int) -> str:
@@ -29,9 +28,9 @@ def vectors(*parts: tuple[int, int]) -> str:
     )
 
 
-def written_by(fd: int, count: int, into: int = 8) -> str:
+def written_by(fd: int, count: int, into: int = 8, at: int = 256) -> str:
     return (
-        f"(call $fd_write (i32.const {fd}) (i32.const 256) (i32.const {count}) (i32.const {into}))"
+        f"(call $fd_write (i32.const {fd}) (i32.const {at}) (i32.const {count}) (i32.const {into}))"
     )
 
 
@@ -48,13 +47,8 @@ def test_a_program_has_a_name_and_nothing_else(guest: Guest) -> None:
         + is_("(i32.load (i32.const 16))", 0)
         + is_("(call $fd_prestat_get (i32.const 3) (i32.const 16))", BADF)
     )
-    imports = (
-        wanting("args_sizes_get", "i32 i32")
-        + wanting("args_get", "i32 i32")
-        + wanting("environ_sizes_get", "i32 i32")
-        + wanting("fd_prestat_get", "i32 i32")
-    )
-    output(call(guest(wat(body, imports=imports))))
+    names = ("args_sizes_get", "args_get", "environ_sizes_get", "fd_prestat_get")
+    output(call(guest(wat(body, imports="".join(map(wanting, names))))))
 
 
 def test_nothing_that_a_program_keeps_is_there_in_the_next_call(guest: Guest) -> None:
@@ -97,10 +91,8 @@ def test_parts_that_overlap_cost_no_more_than_there_is_room(guest: Guest) -> Non
       (i32.store (i32.add (i32.const 4096) (i32.mul (local.get $i) (i32.const 8))) (i32.const 0))
       (i32.store (i32.add (i32.const 4100) (i32.mul (local.get $i) (i32.const 8))) (i32.const 60000000))
       (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 1024))))"""
-    flood = "(call $fd_write (i32.const {}) (i32.const 4096) (i32.const 1024) (i32.const 8))"
-    connector = guest(
-        wat(table + is_(flood.format(2), 0) + is_(flood.format(1), NOSPC), pages=1000)
-    )
+    flood = is_(written_by(2, 1024, at=4096), 0) + is_(written_by(1, 1024, at=4096), NOSPC)
+    connector = guest(wat(table + flood, pages=1000))
     call(guest(wat("")))
     call(connector)
     began = time.process_time()
@@ -131,8 +123,8 @@ def test_a_sleep_until_a_time_of_the_guests_own_clock_lasts_until_then(
         + "(if (i64.lt_u (i64.load (i32.const 24)) (i64.load (i32.const 88))) (then unreachable))"
     )
     padding = "".join(f"(func (result i32) (i32.const {n}))" for n in range(4000))
-    text = wat(body, imports=wanting("clock_time_get", "i32 i64 i32"))
-    connector = guest(text.replace("(func $print", padding + "(func $print", 1), on=make_engine())
+    text = wat(body, imports=wanting("clock_time_get", "i32 i64 i32") + padding)
+    connector = guest(text, on=make_engine())
     began = time.monotonic()
     output(call(connector))
     assert time.monotonic() - began >= 0.3

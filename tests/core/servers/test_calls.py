@@ -353,11 +353,7 @@ async def _noted(folder: Path, line: str) -> None:
     ("word", "is_preview"), [("off", False), ("off", True), ("look", False), ("ask", True)]
 )
 def test_a_tool_is_used_by_its_word_alone(
-    servers: ServerProcesses,
-    unboxed: UnboxedServers,
-    tmp_path: Path,
-    word: Any,
-    is_preview: bool,
+    servers: ServerProcesses, unboxed: UnboxedServers, tmp_path: Path, word: Any, is_preview: bool
 ) -> None:
     small = connector(servers, table(tmp_path, tools={"get": word}))
     result = run(small.call("get", {}, limits=LIMITS, read_only=is_preview))

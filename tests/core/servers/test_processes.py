@@ -346,7 +346,5 @@ def test_a_server_is_listed_once_for_the_person_or_shown_with_its_last_lines(
     wait_until_gone(starts(tmp_path)[0])
     with pytest.raises(Unavailable, match=r"It said last:\n\x1b\[1mno token"):
         list_tools(
-            unboxed,
-            "small",
-            table(tmp_path, r"def initialize(*_): sys.exit('\x1b[1mno token')"),
+            unboxed, "small", table(tmp_path, r"def initialize(*_): sys.exit('\x1b[1mno token')")
         )

@@ -10,18 +10,8 @@ from aileron_core.actions.model import Preview
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.propose import (
-    manifest_bytes,
-    propose_previews,
-    propose_words,
-)
-from aileron_core.connectors.servers.table import (
-    VERSION,
-    WORDS,
-    ServerTable,
-    Word,
-    shown_preview,
-)
+from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, propose_words
+from aileron_core.connectors.servers.table import VERSION, WORDS, ServerTable, Word, shown_preview
 from aileron_core.errors import FileProblems
 
 
