@@ -3,52 +3,37 @@
 import asyncio
 import hashlib
 import json
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Limits, OpResult
-from aileron_core.connectors.servers.connector import ServerConnector
-from aileron_core.connectors.servers.process import ServerProcesses
 from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.server.tool_results import run_result
+from tests.core.servers.conftest import LIMITS, Small
 from tests.support.core_harness import PATIENCE, run
-from tests.support.mcp_servers import UnboxedServers, connector, notes, table
-
-LIMITS = Limits(wall_seconds=PATIENCE)
-
-
-def answer(connector: ServerConnector, op: str, wall_seconds: float = PATIENCE) -> OpResult:
-    return run(connector.call(op, {"a": [1]}, limits=Limits(wall_seconds=wall_seconds)))
+from tests.support.guests import failed, output
+from tests.support.mcp_servers import UnboxedServers
 
 
 def test_an_agent_gets_the_servers_own_blocks_and_a_preview_what_they_say(
-    servers: ServerProcesses, unboxed: UnboxedServers, tmp_path: Path
+    small: Small, unboxed: UnboxedServers
 ) -> None:
+    image = {"type": "image", "data": "AAAA" * 3_990_000, "mimeType": "image/png"}
     source = """
     def call(id, name, args):
         image = {"type": "image", "data": "AAAA" * 3_990_000, "mimeType": "image/png"}
         send(id=id, result={"content": [{"type": "text", "text": json.dumps(args)}, image]})
     """
     unboxed.reached = ("api.example.com:443",)
-    small = connector(servers, table(tmp_path, source))
-    given, shown = (
-        answer(small, "set"),
-        run(small.call("get", {"a": [1]}, limits=LIMITS, read_only=True)),
-    )
-    assert given.failure is None
-    assert given.output == {
-        "content": [
-            {"type": "text", "text": '{"a": [1]}'},
-            {"type": "image", "data": "AAAA" * 3_990_000, "mimeType": "image/png"},
-        ],
-        "isError": False,
-    }
+    given = small.runs(source).call("set", args={"a": [1]})
+    shown = small.call("get", args={"a": [1]}, read_only=True)
+    text = {"type": "text", "text": '{"a": [1]}'}
+    assert output(given) == {"content": [text, image], "isError": False}
     of_image = hashlib.sha256(b"AAAA" * 3_990_000).hexdigest()
-    text = f'{{"a": [1]}}\nimage image/png SHA-256 {of_image}'
-    assert shown.output == {"json": {"a": [1]}, "text": text}
+    said = f'{{"a": [1]}}\nimage image/png SHA-256 {of_image}'
+    assert shown.output == {"json": {"a": [1]}, "text": said}
     assert (given.writes_sent, shown.writes_sent) == (1, 0)
     assert given.hosts_asked == unboxed.reached
 
@@ -70,7 +55,7 @@ NO_GOOD_ANSWER = {
 
 @pytest.mark.parametrize("does", NO_GOOD_ANSWER.values(), ids=NO_GOOD_ANSWER.keys())
 def test_a_gated_request_without_a_good_answer_is_unknown_and_made_once(
-    servers: ServerProcesses, tmp_path: Path, does: str
+    small: Small, does: str
 ) -> None:
     """What was sent may have had its effect; other calls get a process that does not hang."""
     source = f"""
@@ -80,39 +65,30 @@ def test_a_gated_request_without_a_good_answer_is_unknown_and_made_once(
         else:
             {does}
     """
-    small = connector(servers, table(tmp_path, source))
-    result = answer(small, "set", 2.0 if "hangs" in does or "sleep" in does else PATIENCE)
-    assert result.failure is not None
+    limits = Limits(wall_seconds=2.0) if "hangs" in does or "sleep" in does else LIMITS
+    result = small.runs(source).call("set", limits)
+    assert failed(result)
     assert result.is_effect_unknown
     assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == (1, 1, 1)
-    assert answer(small, "get").failure is None
-    assert notes(tmp_path).count("call set") == 1
+    assert small.call("get").failure is None
+    assert small.notes().count("call set") == 1
 
 
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        (
-            "error={'code': -32601, 'message': 'no such tool'}",
-            "did not run set (error -32601): no such tool",
-        ),
+        ("error={'code': -32601, 'message': 'gone'}", "did not run set (error -32601): gone"),
         ("error={'code': -32602, 'message': 'wrong'}", "did not run set (error -32602): wrong"),
         ("result=text('the disk is full', isError=True)", "the disk is full"),
     ],
 )
-def test_what_a_server_says_did_not_work_has_failed(
-    servers: ServerProcesses, tmp_path: Path, does: str, said: str
-) -> None:
-    small = connector(servers, table(tmp_path, f"def call(id, *_): send(id=id, {does})"))
-    result = answer(small, "set")
-    assert result.failure is not None
-    assert said in result.failure.message
+def test_what_a_server_says_did_not_work_has_failed(small: Small, does: str, said: str) -> None:
+    result = small.runs(f"def call(id, *_): send(id=id, {does})").call("set")
+    assert said in failed(result).message
     assert not result.is_effect_unknown
 
 
-def test_a_tool_that_fails_is_passed_on_as_the_server_said_it(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
+def test_a_tool_that_fails_is_passed_on_as_the_server_said_it(small: Small) -> None:
     source = """
     def call(id, name, args):
         image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
@@ -120,15 +96,11 @@ def test_a_tool_that_fails_is_passed_on_as_the_server_said_it(
         blocks = [reason, image] if name == "set" else []
         send(id=id, result={"content": blocks, "structuredContent": {"a": 1}, "isError": True})
     """
-    small = connector(servers, table(tmp_path, source))
-    whole, bare = answer(small, "set").failure, answer(small, "get").failure
-    assert whole is not None
-    assert bare is not None
-    shown = run_result(whole)
+    shown = run_result(failed(small.runs(source).call("set")))
     assert shown["isError"] is True
     assert [each["type"] for each in shown["content"]] == ["text", "image"]
     assert len(shown["content"][0]["text"]) == 18_000
-    shown = run_result(bare)
+    shown = run_result(failed(small.call("get")))
     assert shown["structuredContent"] == {"a": 1}
     assert "gave no reason" in shown["content"][0]["text"]
 
@@ -154,27 +126,22 @@ LARGE = """
     ],
 )
 def test_of_an_answer_with_many_values_as_many_blocks_as_may_be_are_passed_on(
-    servers: ServerProcesses, tmp_path: Path, rows: bool, blocks: int, said: str, first: bool
+    small: Small, rows: bool, blocks: int, said: str, first: bool
 ) -> None:
     """No preview is made of a part. The call has been made, and what is left out is said."""
-    small = connector(servers, table(tmp_path, LARGE))
     args: JsonObject = {"rows": rows, "blocks": blocks, "first": first}
-    given = run(small.call("set", args, limits=LIMITS))
-    assert given.failure is None
-    *sent, note = [each["text"] for each in cast("Any", given.output)["content"]]
+    given = output(small.runs(LARGE).call("set", args=args))
+    *sent, note = [each["text"] for each in given["content"]]
     assert sent == ["x" * 70 + " NaN", '"}, ]', *(f"{n} []" for n in range(len(sent) - 2))]
     assert bool(blocks) == (5_000 < len(sent) < 90_000)
     assert said in note
     assert (f"after block {len(sent)} " in note) == bool(blocks)
-    assert cast("Any", given.output).get("structuredContent") is None
-    shown = run(small.call("get", args, limits=LIMITS, read_only=True))
-    assert shown.failure is not None
-    assert "more than a preview can show" in shown.failure.message
+    assert given.get("structuredContent") is None
+    shown = failed(small.call("get", args=args, read_only=True))
+    assert "more than a preview can show" in shown.message
 
 
-def test_what_is_said_while_the_tools_are_listed_is_read_as_at_any_other_time(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
+def test_what_is_said_while_the_tools_are_listed_is_read_as_at_any_other_time(small: Small) -> None:
     """Else a large or deep part of an answer would be missing, without a word. A large notice ends no call."""
     source = """
     waits = []
@@ -191,92 +158,60 @@ def test_what_is_said_while_the_tools_are_listed_is_read_as_at_any_other_time(
         waits.clear()
         send(id=id, result={"tools": tools()})
     """
-    small = connector(servers, table(tmp_path, source))
-    given = run(small.call("get", {}, limits=LIMITS))
-    assert given.failure is None
-    *_, note = cast("Any", given.output)["content"]
+    *_, note = output(small.runs(source).call("get"))["content"]
     assert "left out the content after block " in note["text"]
 
 
-def test_no_preview_is_made_of_a_text_with_too_many_values(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
+def test_no_preview_is_made_of_a_text_with_too_many_values(small: Small) -> None:
     """Shown as a text, it would be compared by what no person reads."""
-    source = """
-    def call(id, name, args):
-        send(id=id, result=text(json.dumps([[]] * 100_000)))
-    """
-    small = connector(servers, table(tmp_path, source))
-    shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
-    assert shown.failure is not None
-    assert "more than a preview can show" in shown.failure.message
-    assert answer(small, "set").failure is None
+    small.runs("def call(id, *_): send(id=id, result=text(json.dumps([[]] * 100_000)))")
+    shown = failed(small.call("get", read_only=True))
+    assert "more than a preview can show" in shown.message
+    assert small.call("set").failure is None
 
 
-def test_an_answer_whose_structured_half_is_null_is_whole(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
-    source = """
-    def call(id, name, args):
-        send(id=id, result={"content": [], "structuredContent": None})
-    """
-    small = connector(servers, table(tmp_path, source))
-    shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
-    assert (shown.failure, answer(small, "set").output) == (
-        None,
-        {"content": [], "structuredContent": None, "isError": False},
-    )
+def test_an_answer_whose_structured_half_is_null_is_whole(small: Small) -> None:
+    whole: dict[str, Any] = {"content": [], "structuredContent": None}
+    small.runs(f"def call(id, *_): send(id=id, result={whole})")
+    assert small.call("get", read_only=True).failure is None
+    assert small.call("set").output == {**whole, "isError": False}
 
 
-def test_half_a_character_in_an_answer_is_replaced(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
+def test_half_a_character_in_an_answer_is_replaced(small: Small) -> None:
     """JavaScript cuts a text in the middle of one, and writes the half as JSON has it."""
     source = r"""
     def call(id, name, args):
         cut = "\\ud83d " + "x" * 9000 + " \\ude00\\ud83d \\\\ud83d \\ud83d\\ude00"
         write('{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "%s"}]}}' % (id, cut))
     """
-    given = answer(connector(servers, table(tmp_path, source)), "set")
-    assert given.failure is None
-    text = cast("Any", given.output)["content"][0]["text"]
+    text = output(small.runs(source).call("set"))["content"][0]["text"]
     assert text == f"\ufffd {'x' * 9000} \ufffd\ufffd \\ud83d \U0001f600"
 
 
-def test_a_tool_that_runs_unasked_is_not_called_again_either(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
-    small = connector(servers, table(tmp_path, "def call(*_): os._exit(0)"))
-    result = answer(small, "get")
-    assert result.failure is not None
-    assert (result.failure.class_, result.failure.retriable) == ("connector_runtime_error", False)
+def test_a_tool_that_runs_unasked_is_not_called_again_either(small: Small) -> None:
+    result = small.runs("def call(*_): os._exit(0)").call("get")
+    assert failed(result).class_ == "connector_runtime_error"
+    assert not failed(result).retriable
     assert (result.writes_sent, result.is_effect_unknown) == (0, False)
-    assert notes(tmp_path).count("call get") == 1
+    assert small.notes().count("call get") == 1
 
 
-def test_a_server_is_offered_nothing_but_an_answer_to_its_ping(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
-    source = """
+def test_a_server_is_offered_nothing_but_an_answer_to_its_ping(small: Small) -> None:
+    methods = ("sampling/createMessage", "elicitation/create", "roots/list")
+    source = f"""
     def call(id, name, args):
-        for method in ("ping", "sampling/createMessage", "elicitation/create", "roots/list"):
-            send(id=method, method=method, params={})
+        for method in {("ping", *methods)}:
+            send(id=method, method=method, params={{}})
             reply = read()
-            note(f"{reply['id']}: {reply.get('result', reply.get('error', {}).get('code'))}")
+            note(f"{{reply['id']}}: {{reply.get('result', reply.get('error', {{}}).get('code'))}}")
         send(id=id, result=text("ok"))
     """
-    assert answer(connector(servers, table(tmp_path, source)), "set").failure is None
-    assert [each for each in notes(tmp_path) if ": " in each] == [
-        "ping: {}",
-        "sampling/createMessage: -32601",
-        "elicitation/create: -32601",
-        "roots/list: -32601",
-    ]
+    assert small.runs(source).call("set").failure is None
+    answered = [each for each in small.notes() if ": " in each]
+    assert answered == ["ping: {}", *(f"{method}: -32601" for method in methods)]
 
 
-def test_a_server_that_refuses_initialize_is_spoken_to_in_the_new_era(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
+def test_a_server_that_refuses_initialize_is_spoken_to_in_the_new_era(small: Small) -> None:
     source = """
     def initialize(id, params):
         send(id=id, error={"code": -32022, "message": "not here"})
@@ -294,42 +229,33 @@ def test_a_server_that_refuses_initialize_is_spoken_to_in_the_new_era(
         note(f"{message['method']} in {meta.get('io.modelcontextprotocol/protocolVersion')}")
         return message
     """
-    assert answer(connector(servers, table(tmp_path, source)), "set").failure is None
-    eras = [each for each in notes(tmp_path) if " in " in each]
+    assert small.runs(source).call("set").failure is None
+    eras = [each for each in small.notes() if " in " in each]
     assert eras[0] == "initialize in None"
-    assert {each.split(" in ")[0] for each in eras if each.endswith("in 2026-07-28")} == {
-        "server/discover",
-        "subscriptions/listen",
-        "tools/list",
-        "tools/call",
-    }
+    new = {each.split(" in ")[0] for each in eras if each.endswith("in 2026-07-28")}
+    assert new == {"server/discover", "subscriptions/listen", "tools/list", "tools/call"}
 
 
 @pytest.mark.parametrize("by", ["a stop", "a cancellation"])
 def test_a_call_that_is_stopped_is_cancelled_at_the_server_and_unknown(
-    servers: ServerProcesses, tmp_path: Path, by: str
+    small: Small, by: str
 ) -> None:
     source = """
     def call(id, name, args):
         other = read()
         note(f"{other['method']} of this call: {other['params']['requestId'] == id}")
     """
-    small = connector(servers, table(tmp_path, source))
+    small.runs(source)
 
     async def stopped() -> OpResult | None:
         stop, sent = StopRequest(), asyncio.Event()
         loop = asyncio.get_running_loop()
+        options = {"stop": stop, "on_request": lambda: loop.call_soon_threadsafe(sent.set)}
         made = loop.create_task(
-            small.call(
-                "set",
-                {},
-                limits=LIMITS,
-                stop=stop,
-                on_request=lambda: loop.call_soon_threadsafe(sent.set),
-            )
+            small.connector.call("set", {}, limits=LIMITS, **cast("Any", options))
         )
         await sent.wait()
-        await _noted(tmp_path, "call set")
+        await noted("call set")
         if by == "a stop":
             stop.make()
             return await made
@@ -338,59 +264,52 @@ def test_a_call_that_is_stopped_is_cancelled_at_the_server_and_unknown(
             await made
         return None
 
+    async def noted(line: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while line not in small.notes():
+                await asyncio.sleep(0.01)
+
     result = run(stopped())
     assert result is None or (result.is_effect_unknown and result.failure is not None)
-    run(_noted(tmp_path, "notifications/cancelled of this call: True"))
-
-
-async def _noted(folder: Path, line: str) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while line not in notes(folder):
-            await asyncio.sleep(0.01)
+    run(noted("notifications/cancelled of this call: True"))
 
 
 @pytest.mark.parametrize(
     ("word", "is_preview"), [("off", False), ("off", True), ("look", False), ("ask", True)]
 )
 def test_a_tool_is_used_by_its_word_alone(
-    servers: ServerProcesses, unboxed: UnboxedServers, tmp_path: Path, word: Any, is_preview: bool
+    small: Small, unboxed: UnboxedServers, word: Any, is_preview: bool
 ) -> None:
-    small = connector(servers, table(tmp_path, tools={"get": word}))
-    result = run(small.call("get", {}, limits=LIMITS, read_only=is_preview))
-    assert result.failure is not None
-    assert result.failure.class_ == "capability_denied"
+    result = small.runs(tools={"get": word}).call("get", read_only=is_preview)
+    assert failed(result).class_ == "capability_denied"
     assert unboxed.started == []
 
 
-def test_a_preview_has_the_structured_half_before_the_text(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
+def test_a_preview_has_the_structured_half_before_the_text(small: Small) -> None:
     """As data of its own where the text says something else, so that nothing of an answer is unseen."""
     source = """
     def call(id, name, args):
         value = {"content": "as a table"} if args else {"rows": list(range(30_000))}
         send(id=id, result=text("as a table", structuredContent=value))
     """
-    small = connector(servers, table(tmp_path, source))
-    shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
+    shown = small.runs(source).call("get", read_only=True)
     rows = {"rows": [*range(30_000)]}
     assert shown.output == {"json": rows, "text": "as a table", "data": rows}
     assert json.dumps(shown.output)
-    same = run(small.call("get", {"a": 1}, limits=LIMITS, read_only=True))
+    same = small.call("get", args={"a": 1}, read_only=True)
     assert same.output == {"json": {"content": "as a table"}, "text": "as a table"}
 
 
-def test_a_host_that_its_box_refused_is_one_line_of_its_log(
-    servers: ServerProcesses, tmp_path: Path
-) -> None:
+def test_a_host_that_its_box_refused_is_one_line_of_its_log(small: Small) -> None:
     """The server named it, so it is escaped."""
-    run(connector(servers, table(tmp_path)).call("get", {}, limits=LIMITS, read_only=True))
-    servers.host_refused("small", "evil.example\n\x1b[2J:443", "")
-    servers.host_refused("small", "one.example:443", "its name cannot be resolved")
-    written = (tmp_path / "servers" / "small.log").read_text("utf-8")
+    small.call("get", read_only=True)
+    hostile = "evil.example\n\x1b[2J:443"
+    small.servers.host_refused("small", hostile, "")
+    small.servers.host_refused("small", "one.example:443", "its name cannot be resolved")
+    written = (small.folder / "servers" / "small.log").read_text("utf-8")
     first, second = (line.partition(" Aileron: ")[2] for line in written.splitlines())
     assert first.startswith("evil.example")
     assert "\x1b" not in first
     assert first.endswith("was refused: it is not among the server's hosts")
     assert second == "one.example:443 was refused: its name cannot be resolved"
-    assert servers.refused_hosts("small").keys() == {"evil.example\n\x1b[2J:443", "one.example:443"}
+    assert small.servers.refused_hosts("small").keys() == {hostile, "one.example:443"}

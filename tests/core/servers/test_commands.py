@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -50,7 +50,6 @@ def tools():
     return listed
 """
 NOTHING: dict[str, Any] = {"read": (), "write": (), "hosts": (), "env": (), "secrets": ()}
-Run: TypeAlias = Callable[..., dict[str, Any]]
 
 
 class Commands:
@@ -82,8 +81,19 @@ class Commands:
         given = {**NOTHING, "no_rehearse": False, "yes": False, "start": self.start, **options}
         return self.printed(add_server, (name, *run), "", (None, None), code=code, **given)
 
-    def command(self, source: str = NOTES) -> tuple[str, ...]:
-        return (PYTHON, *program(self.folder, source)[1:])
+    def add_notes(self, source: str = NOTES, *words: str, **options: Any) -> str:
+        """Add the server `notes`, which runs *source*."""
+        run = (PYTHON, *program(self.folder, source)[1:])
+        env = (f"STATE={self.folder / 'state'}",)
+        return self.add("notes", *run, *words, env=env, **options)
+
+    def edit(self, *words: str, code: int = 0, rehearse: bool | None = None, **more: Any) -> str:
+        given = {**NOTHING, **more}
+        return self.printed(edit_server, "notes", words, code=code, rehearse=rehearse, **given)
+
+    def tools(self, what: str) -> dict[str, Any]:
+        """Return *what* of the first three tools of `notes`, by their names."""
+        return {each["name"]: each[what] for each in self.json(show_server, "notes")["tools"][:3]}
 
     def installed(self) -> list[str]:
         return [each.identity.fqn for each in ConnectorStore(self.folder / "home").list()]
@@ -98,17 +108,14 @@ def commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Commands:
 def added(commands: Commands) -> Commands:
     """With the server `notes`, which may write one folder that its command names."""
     (commands.folder / "mine").mkdir()
-    state = f"STATE={commands.folder / 'state'}"
-    commands.add("notes", *commands.command(), str(commands.folder / "mine"), env=(state,))
+    commands.add_notes(NOTES, str(commands.folder / "mine"))
     return commands
 
 
 def test_a_server_is_listed_once_and_waits_with_what_is_proposed_of_it(commands: Commands) -> None:
     folder = commands.folder / "mine"
     folder.mkdir()
-    told = commands.add(
-        "notes", *commands.command(), str(folder), env=(f"STATE={commands.folder / 'state'}",)
-    )
+    told = commands.add_notes(NOTES, str(folder))
     assert commands.start.started == ["read"]
     assert not [each for each in notes(commands.folder) if each.startswith("call")]
     assert f"It may write {folder}, because its command names that." in told
@@ -120,14 +127,12 @@ def test_a_server_is_listed_once_and_waits_with_what_is_proposed_of_it(commands:
     assert shown == item
     assert (item["state"], item["rehearse"], item["hosts"]) == ("held_back", True, [])
     assert item["files"]["write"] == [str(folder)]
-    found = {
-        each["name"]: (each["word"], each["tool"], each["preview"]) for each in item["tools"][:3]
+    assert commands.tools("word") == {"edit_note": "ask", "get_note": "run", "read_note": "ask"}
+    assert commands.tools("tool") == {
+        name: f"notes_{name}" for name in ("edit_note", "get_note", "read_note")
     }
-    assert found == {
-        "edit_note": ("ask", "notes_edit_note", "get_note"),
-        "get_note": ("run", "notes_get_note", None),
-        "read_note": ("ask", "notes_read_note", "get_note"),
-    }
+    previews = {"edit_note": "get_note", "get_note": None, "read_note": "get_note"}
+    assert commands.tools("preview") == previews
     assert item["tool_bytes"] == sum(each["bytes"] for each in item["tools"]) > 300
     assert "Agents get 6 tools of it" in commands.printed(show_server, "notes")
 
@@ -141,9 +146,8 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     wrong: Any = {
         "hosts": ("nowhere",), "secrets": ("1",), "read": ("x",), "env": ("A", "B=./x", "folder=x", "=y"),
     }  # fmt: skip
-    told = commands.add(
-        "Notes", "cat", "./x", "m.py", "--in=../x", "--at=folder/../m.py", code=2, **wrong
-    )
+    words = ("cat", "./x", "m.py", "--in=../x", "--at=folder/../m.py")
+    told = commands.add("Notes", *words, code=2, **wrong)
     relative = "must be absolute"
     for problem in (
         "connector.name: must be mcp://local/NAME", *(f"server.run[{n}]: {relative}" for n in range(1, 5)),
@@ -155,13 +159,9 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     for run in (("npx", "-y", "a-package@1", "folder"), ("python3", "m.py"), ("cat", "folder")):
         assert f"a:6: server.run[{len(run) - 1}]: must be" in commands.add("a", *run, code=2)
     told = commands.add("B", "npx", "./folder", "~/x", env=("A",), code=2)
-    for problem in (
-        "connector.name",
-        "server.run: npx ./folder: write a package",
-        "server.run[2]",
-        "server.env",
-    ):
+    for problem in ("connector.name", "server.run: npx ./folder: write a package", "server.run[2]"):
         assert f": {problem}" in told
+    assert ": server.env" in told
     assert "must list its hosts" in commands.add("a", "cat", secrets=("KEY",), code=2)
     assert "absolute path" in commands.add("a", "no-such-program", code=1)
     assert "container" in commands.add("a", "docker", "run", "x", code=2)
@@ -175,14 +175,16 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     planted.write_text("#!/bin/sh\n")
     planted.chmod(0o755)
     (tmp_path / "link").symlink_to(planted)
-    assert "is in the project" in commands.add("a", str(planted), code=2)
-    assert "is in the project" in commands.add("a", str(tmp_path / "link"), code=2)
     script = tmp_path / "project" / "server.py"
     script.write_text("")
-    words = ("y" * 300, f"/{'y' * 300}", str(script))  # no file has such a name
-    assert "is in the project" in commands.add("a", sys.executable, *words, code=2)
     preload = f"--require={script}"
-    assert "is in the project" in commands.add("a", sys.executable, preload, code=2)
+    for run in (
+        (str(planted),),
+        (str(tmp_path / "link"),),
+        (sys.executable, "y" * 300, f"/{'y' * 300}", str(script)),  # no file has such a name
+        (sys.executable, preload),
+    ):
+        assert "is in the project" in commands.add("a", *run, code=2)
     given = (f"NODE_OPTIONS={preload}",)
     assert "is in the project" in commands.add("a", sys.executable, env=given, code=2)
     assert commands.start.started == []
@@ -192,25 +194,17 @@ def test_of_a_server_that_does_not_list_nothing_is_installed_and_its_last_words_
     commands: Commands,
 ) -> None:
     source = 'def initialize(id, params):\n    sys.exit("no \\x1b[31m token")\n'
-    env = (f"STATE={commands.folder / 'state'}",)
-    told = commands.add("notes", *commands.command(source), env=env, code=1)
-    assert "no ‹ESC›[31m token" in told
+    assert "no ‹ESC›[31m token" in commands.add_notes(source, code=1)
     assert commands.installed() == []
     commands.start.why_not = lambda table: "This machine makes no box."
-    assert "no box" in commands.add("notes", *commands.command(), env=env, code=1)
+    assert "no box" in commands.add_notes(code=1)
 
 
 def test_a_secret_is_not_there_at_the_first_start(commands: Commands) -> None:
     """A stand-in is: some servers list nothing where a variable is not set."""
     source = "def tools():\n    note(os.environ['KEY'])\n    return [tool('get')]\n"
-    env = (f"STATE={commands.folder / 'state'}",)
-    told = commands.add(
-        "notes",
-        *(*commands.command(source), "${secret.KEY}"),
-        env=env,
-        secrets=("KEY",),
-        hosts=("a.example:443",),
-    )
+    given = {"secrets": ("KEY",), "hosts": ("a.example:443",)}
+    told = commands.add_notes(source, "${secret.KEY}", **given)
     assert "can be read by every user of this machine" in told
     assert "not-given-before-it-is-accepted" in notes(commands.folder)
     assert "`aileron binding setup notes`" in told
@@ -218,13 +212,10 @@ def test_a_secret_is_not_there_at_the_first_start(commands: Commands) -> None:
 
 def test_an_agents_servers_are_added_and_what_is_not_taken_says_why(commands: Commands) -> None:
     state = str(commands.folder / "state")
-    program, *args = commands.command()
+    args = program(commands.folder, NOTES)[1:]
+    env = {"STATE": state, "KEY": "canary-51"}
     entries = {
-        "1-My Notes": {
-            "command": program,
-            "args": args,
-            "env": {"STATE": state, "KEY": "canary-51"},
-        },
+        "1-My Notes": {"command": PYTHON, "args": args, "env": env},
         "box": {"command": "docker", "args": ["run", "x"]},
         "none": {"url": None},
     }
@@ -248,63 +239,52 @@ def test_an_agents_servers_are_added_and_what_is_not_taken_says_why(commands: Co
     assert "container" in again
     assert f"✗ none ({file}) was not added: it has neither" in again
     assert len(commands.start.started) == 1
-    assert "already" in commands.add("mynotes", *commands.command(), code=1)
+    assert "already" in commands.add("mynotes", PYTHON, *args, code=1)
 
 
 def test_words_are_changed_by_options_and_what_becomes_a_read_previews(added: Commands) -> None:
-    words = ("edit_note=off", "get_note=look")
-    told = added.printed(edit_server, "notes", words, rehearse=False, **NOTHING)
+    told = added.edit("edit_note=off", "get_note=look", rehearse=False)
     assert "until you accept it" in told
+    assert added.tools("word") == {"edit_note": "off", "get_note": "look", "read_note": "ask"}
     shown = added.json(show_server, "notes")
-    assert {each["name"]: each["word"] for each in shown["tools"][:3]} == {
-        "edit_note": "off", "get_note": "look", "read_note": "ask",
-    }  # fmt: skip
     assert (shown["rehearse"], len(added.installed())) == (False, 1)
-    told = added.printed(
-        edit_server, "notes", ("gone=run", "get_note=maybe"), rehearse=None, code=2, **NOTHING
-    )
+    told = added.edit("gone=run", "get_note=maybe", code=2)
     assert "server.tools.get_note" in told
     assert "server.tools.gone: the server lists no such tool" in told
     assert added.json(show_server, "notes") == shown
-    words = ("edit_note=ask", "get_note=ask", "read_note=look")
-    added.printed(edit_server, "notes", words, rehearse=None, **NOTHING)
-    tools = added.json(show_server, "notes")["tools"][:3]
-    previews = {each["name"]: each["preview"] for each in tools}
-    assert previews == {"edit_note": "read_note", "get_note": "read_note", "read_note": None}
-    told = added.printed(edit_server, "notes", ("read_note=ask",), rehearse=None, **NOTHING)
+    added.edit("edit_note=ask", "get_note=ask", "read_note=look")
+    previews = {"edit_note": "read_note", "get_note": "read_note", "read_note": None}
+    assert added.tools("preview") == previews
+    told = added.edit("read_note=ask")
     assert "edit_note has no preview now: read_note would have to be run or look" in told
-    wrong: Any = {**NOTHING, "env": ("A", "B=../x"), "secrets": ("KEY",)}
-    told = added.printed(edit_server, "notes", ("get_note",), rehearse=None, code=2, **wrong)
-    for problem in (
-        "tools: --tool needs TOOL=WORD",
-        "env: --env needs",
-        "env.B: must be",
-        "secrets: a server",
-    ):
+    told = added.edit("get_note", code=2, env=("A", "B=../x"), secrets=("KEY",))
+    problems = ("tools: --tool needs TOOL=WORD", "env: --env needs", "env.B: must be")
+    for problem in (*problems, "secrets: a server"):
         assert re.search(rf"^aileron: notes:\d+: server.{problem}", told, re.MULTILINE)
 
 
 def test_an_editor_changes_the_manifest_and_no_other_server(
     added: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    typed = iter([("= true", "= 1"), ("= 1", "= false")])
+    edits = iter(
+        [
+            ("= true", "= 1"),
+            ("= 1", "= false"),
+            ("local/notes", "local/x"),
+            (f'["{PYTHON}"', f'["{added.folder}/project/run"'),
+        ]
+    )
     monkeypatch.setattr("aileron_tui.cli.servers.has_terminal", lambda: True)
-    monkeypatch.setattr("click.edit", lambda text, extension: text.replace(*next(typed)))
+    monkeypatch.setattr("click.edit", lambda text, extension: text.replace(*next(edits)))
     monkeypatch.setattr("click.confirm", lambda question, default: True)
-    told = added.printed(edit_server, "notes", (), rehearse=None, **NOTHING)
+    told = added.edit()
     assert "notes:" in told
     assert "server.rehearse: must be true or false" in told
     assert not added.json(show_server, "notes")["rehearse"]
-    monkeypatch.setattr(
-        "click.edit", lambda text, extension: text.replace("local/notes", "local/x")
-    )
     monkeypatch.setattr("click.confirm", lambda question, default: False)
-    assert "must stay" in added.printed(edit_server, "notes", (), rehearse=None, code=2, **NOTHING)
+    assert "must stay" in added.edit(code=2)
     (added.folder / "project" / ".git").mkdir(parents=True)
-    planted = f'["{added.folder}/project/run"'
-    monkeypatch.setattr("click.edit", lambda text, extension: text.replace(f'["{PYTHON}"', planted))
-    told = added.printed(edit_server, "notes", (), rehearse=None, code=2, **NOTHING)
-    assert "is in the project" in told
+    assert "is in the project" in added.edit(code=2)
 
 
 def test_a_question_that_is_left_ends_as_an_interrupt(
@@ -330,10 +310,10 @@ def test_a_package_that_no_server_names_goes_with_a_change_or_a_failed_add(
         return table
 
     monkeypatch.setattr("aileron_tui.cli.server_adding.installed", fetched)
-    added.add("other", *added.command("sys.exit()"), code=1)
+    added.add("other", PYTHON, *program(added.folder, "sys.exit()")[1:], code=1)
     assert [*trees.iterdir()] == []
     (trees / ("a" * 64)).mkdir()
-    added.printed(edit_server, "notes", ("edit_note=off",), rehearse=None, **NOTHING)
+    added.edit("edit_note=off")
     assert [*trees.iterdir()] == []
 
 
@@ -346,13 +326,7 @@ def test_an_update_says_what_differs_as_the_console_does(added: Commands) -> Non
     assert "+ tool drop_note: ask\n" in told
     assert "− tool read_note: ask\n" in told
     assert "until you accept it" in told
-    found = added.json(show_server, "notes")["tools"][:3]
-    assert [each["name"] for each in found] == ["drop_note", "edit_note", "get_note"]
-
-
-def _written(file: Path, text: str) -> Path:
-    file.write_text(text)
-    return file
+    assert [*added.tools("word")] == ["drop_note", "edit_note", "get_note"]
 
 
 def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
@@ -381,32 +355,22 @@ def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
         ("more = 1", "tools.more: must be one of"),
         ("bogus = 1", "bogus: unknown manifest key"),
         ('secrets = ["KEY"]', "secrets: a server with a secret must list its hosts"),
-        (
-            f'write = ["{str(added.folder / "mine")[1:]}"]',
-            "files.write[0]: must be an absolute path",
-        ),
+        (f'write = ["{str(tmp_path / "mine")[1:]}"]', "files.write[0]: must be an absolute path"),
     ):
         assert f"{file}:{1 + lines.index(line)}: server.{problem}" in told
-    assert "✓" in added.printed(check_server, str(_written(file, text)))
-    _written(file, text.replace('op = "get_note"', 'op = "edit_note"'))
-    told = added.printed(check_server, str(file), code=2)
-    assert "preview.op: must be one of its tools whose word is run or look" in told
+    file.write_text(text)
+    assert "✓" in added.printed(check_server, str(file))
+    file.write_text(text.replace('op = "get_note"', 'op = "edit_note"'))
+    no_read = "preview.op: must be one of its tools whose word is run or look"
+    assert no_read in added.printed(check_server, str(file), code=2)
     beside.unlink()
+    assert no_read in added.printed(check_server, str(file), code=2)
+    program_ = text.replace('program = ["', 'program = ["x", "./x", "')
+    file.write_text(program_.replace('op = "get_note"', "op = 3"))
     told = added.printed(check_server, str(file), code=2)
-    assert "preview.op: must be one of its tools whose word is run or look" in told
-    _written(
-        file,
-        text.replace('op = "get_note"', "op = 3").replace(
-            'program = ["', 'program = ["x", "./x", "'
-        ),
-    )
-    told = added.printed(check_server, str(file), code=2)
-    for problem in (
-        "preview.op: must be a string",
-        "program[1]: must be absolute",
-        "program: must begin",
-    ):
-        assert problem in told
+    assert "preview.op: must be a string" in told
+    assert "program[1]: must be absolute" in told
+    assert "program: must begin" in told
     file.write_text('[connector]\nname = "local://a/b"\nversion = "1.0.0"\n')
     assert "no table [server]" in added.printed(check_server, str(file), code=2)
 
@@ -460,6 +424,5 @@ def test_a_remote_server_is_added_by_its_url_and_its_key_is_asked_for_once(
     edited = commands.json(edit_server, "far", ("get=off",), rehearse=None, **NOTHING)
     assert edited["header"] == "Authorization"
     written = [each.read_bytes() for each in (tmp_path / "home").rglob("*") if each.is_file()]
-    assert not any(
-        b"canary-of-the-key" in each for each in (said.encode(), told.encode(), *written)
-    )
+    assert not any(b"canary-of-the-key" in each for each in written)
+    assert "canary-of-the-key" not in said + told

@@ -1,8 +1,9 @@
 """A server's tools as actions: nothing before a person accepts it, then each by its word, pinned as it was accepted."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from aileron_core.actions.arguments import input_schema
 from aileron_core.actions.model import Preview
 from aileron_core.actions.validate import validate
 from aileron_core.canonical import Json
-from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.console_port.intents import ReleaseServer
 from aileron_core.errors import Conflict, InvalidArguments, NotFound
 from aileron_core.library import home_library, running_servers
@@ -28,10 +29,17 @@ def tools():
 @pytest.fixture
 async def plain(tmp_path: Path, unboxed: UnboxedServers) -> AsyncIterator[Core]:
     """A core whose home has nothing but what a test installs."""
-    home = tmp_path / "home"
-    home.mkdir()
-    async with Core.open(home, accept=False, start_server=unboxed) as core:
+    (tmp_path / "home").mkdir()
+    async with Core.open(tmp_path / "home", accept=False, start_server=unboxed) as core:
         yield core
+
+
+def add(
+    core: Core, source: str = "", listed: Sequence[Json] = TOOLS, **more: Any
+) -> InstalledConnector:
+    """Install a server that runs *source* beside the home."""
+    home = core.app.home.path
+    return install(home, table(home.parent, source, **more), listed)
 
 
 async def accept(core: Core) -> None:
@@ -41,71 +49,60 @@ async def accept(core: Core) -> None:
     await core.app.library.accept(view.kind, view.name, view.digest, by="a person")
 
 
+def noted(core: Core, what: str) -> list[str]:
+    """Return the notes of the server that begin with *what*."""
+    return [each for each in notes(core.app.home.path.parent) if each.startswith(what)]
+
+
+def change(core: Core) -> None:
+    """Let a server of `CHANGED` list other tools from now on."""
+    with (core.app.home.path.parent / "state").open("a") as state:
+        state.write("changed\n")
+
+
 def offered(core: Core) -> list[tuple[str, bool]]:
     return [(each.tool_name, each.gated) for each in core.app.library.ready()]
 
 
-def home_of(core: Core) -> Path:
-    return core.app.home.path
-
-
-async def test_nothing_is_offered_or_started_before_a_person_accepts_it(
-    plain: Core, tmp_path: Path
-) -> None:
-    install(home_of(plain), table(tmp_path))
+async def test_nothing_is_offered_or_started_before_a_person_accepts_it(plain: Core) -> None:
+    """Then one yes is one call of the tool, and its hash is on record."""
+    found = add(plain)
     await plain.app.library.poll()
     assert offered(plain) == []
     with pytest.raises(NotFound):
         await plain.call("small.get", {})
-    assert notes(tmp_path) == []
+    assert noted(plain, "") == []
     await accept(plain)
     assert offered(plain) == [("small_get", False), ("small_set", True)]
-    answer = await plain.call("small.get", {"any": 1})
-    assert answer.row.state == "completed"
-    assert [each for each in notes(tmp_path) if each.startswith("call")] == ["call get"]
-
-
-async def test_one_yes_is_one_call_of_the_tool_and_its_hash_is_on_record(
-    plain: Core, tmp_path: Path
-) -> None:
-    found = install(home_of(plain), table(tmp_path))
-    await accept(plain)
+    assert (await plain.call("small.get", {"any": 1})).row.state == "completed"
     view = await plain.ask_for("small.set", {"to": "b"})
-    assert "call set" not in notes(tmp_path)
-    ended = await plain.run(view)
-    assert ended.state == "completed"
-    assert notes(tmp_path).count("call set") == 1
+    assert noted(plain, "call") == ["call get"]
+    assert (await plain.run(view)).state == "completed"
+    assert noted(plain, "call") == ["call get", "call set"]
     (accepted,) = await records(plain.app, "library.accepted")
     assert (accepted["name"], accepted["digest"]) == (found.identity.ref, found.identity.hash)
 
 
 async def test_a_read_of_the_same_server_shows_what_is_there_and_what_it_becomes(
-    plain: Core, tmp_path: Path
+    plain: Core,
 ) -> None:
-    source = """
+    properties = {"id": {"type": "string"}, "title": {"type": "string"}}
+    tools = [TOOLS[0], {"name": "set", "inputSchema": {"type": "object", "properties": properties}}]
+    source = f"""
     def call(id, name, args):
-        send(id=id, result=text(json.dumps({"id": args["id"], "title": "Old"})))
+        send(id=id, result=text(json.dumps({{"id": args["id"], "title": "Old"}})))
+
+    def tools():
+        return {tools!r}
     """
-    arguments = {
-        "type": "object",
-        "properties": {"id": {"type": "string"}, "title": {"type": "string"}},
-    }
-    tools = [
-        {"name": "get", "inputSchema": {"type": "object"}},
-        {"name": "set", "inputSchema": arguments},
-    ]
-    source += f"\n    def tools():\n        return {tools!r}\n"
-    preview = Preview(op="get", args={"id": "${args.id}"})
-    install(home_of(plain), table(tmp_path, source, previews={"set": preview}), tools)
+    add(plain, source, tools, previews={"set": Preview(op="get", args={"id": "${args.id}"})})
     await accept(plain)
     view = await plain.ask_for("small.set", {"id": "7", "title": "New"})
     assert {each.label: each.value for each in view.preview.fields}["title"] == "Old"
     assert {each.label: each.value for each in view.new_values}["title"] == "New"
 
 
-async def test_arguments_are_checked_for_being_there_and_for_plain_types_alone(
-    plain: Core, tmp_path: Path
-) -> None:
+async def test_arguments_are_checked_for_being_there_and_for_plain_types_alone(plain: Core) -> None:
     """A server's pattern may take hours to evaluate, and its `$ref` may lead anywhere."""
     schema: Json = {
         "type": "object",
@@ -117,34 +114,29 @@ async def test_arguments_are_checked_for_being_there_and_for_plain_types_alone(
         },
     }
     tools = [{"name": "get", "inputSchema": schema}, TOOLS[1]]
-    source = f"""
-    def tools():
-        return {tools!r}
-    """
-    install(home_of(plain), table(tmp_path, source), tools)
+    add(plain, f"def tools(): return {tools!r}", tools)
     await accept(plain)
     (offered,) = (each for each in plain.app.library.ready() if each.tool_name == "small_get")
     assert input_schema(offered) == schema
     for wrong in ({}, {"n": "x"}, {"n": 1, "slow": 5}):
         with pytest.raises(InvalidArguments):
             await plain.call("small.get", wrong)
-    assert not [each for each in notes(tmp_path) if each.startswith("call")]
+    assert noted(plain, "call") == []
     answer = await plain.call("small.get", {"n": 1, "slow": f"{'a' * 40}!", "ref": [1]})
     assert answer.row.state == "completed"
 
 
 async def test_a_changed_tool_does_not_run_until_a_person_accepts_the_difference(
-    plain: Core, tmp_path: Path
+    plain: Core,
 ) -> None:
-    install(home_of(plain), table(tmp_path, CHANGED))
+    add(plain, CHANGED)
     await accept(plain)
     view = await plain.ask_for("small.set", {})
-    with (tmp_path / "state").open("a") as state:
-        state.write("changed\n")
+    change(plain)
     assert (await plain.run(view)).state == "failed"
     (failed,) = await records(plain.app, "run.failed")
     assert failed["class"] == "hash_mismatch"
-    assert "call set" not in notes(tmp_path)
+    assert noted(plain, "call set") == []
     assert (await plain.call("small.get", {})).row.state == "completed"
 
     (offer,) = await plain.until(plain.app.library.not_accepted)
@@ -162,11 +154,11 @@ async def test_a_changed_tool_does_not_run_until_a_person_accepts_the_difference
     assert offered(plain) == names
     ended = await plain.run(await plain.ask_for("small.set", {"again": True}))
     assert ended.state == "completed"
-    assert len([*(home_of(plain) / "store" / "connectors" / "sha256").iterdir()]) == 1
+    assert len([*(plain.app.home.path / "store" / "connectors" / "sha256").iterdir()]) == 1
 
 
 async def test_of_a_server_that_lists_other_tools_each_time_the_newest_listing_is_offered_in_a_while(
-    plain: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To install one costs the loop of everybody: not each that differs is, and the last one is not forgotten."""
     source = """
@@ -180,7 +172,7 @@ async def test_of_a_server_that_lists_other_tools_each_time_the_newest_listing_i
         send(id=id, result=text("ok"))
     """
     monkeypatch.setattr(running_servers, "_QUIET_SECONDS", 2.0)
-    install(home_of(plain), table(tmp_path, source))
+    add(plain, source)
     await accept(plain)
     installed: list[object] = []
     real = home_library._install_listed
@@ -191,7 +183,7 @@ async def test_of_a_server_that_lists_other_tools_each_time_the_newest_listing_i
         assert (await plain.call("small.get", {"n": number})).row.state == "completed"
 
     def listed() -> list[str]:
-        return [each.removeprefix("lists ") for each in notes(tmp_path) if "lists " in each]
+        return [each.removeprefix("lists ") for each in noted(plain, "lists ")]
 
     await plain.until(lambda: f"{listed()[-1]}: ask" in repr(plain.app.library.not_accepted()))
     assert len(installed) < len(listed()) - 3
@@ -208,27 +200,21 @@ async def test_what_waited_when_the_console_ended_waits_again_and_runs(
         asked = await core.ask_for("small.set", {})
     async with Core.open(home, start_server=unboxed) as core:
         ended = await core.run(await core.looked(asked.approval_id))
-    assert ended.state == "completed"
-    assert notes(tmp_path).count("call set") == 1
+        assert (ended.state, noted(core, "call set")) == ("completed", ["call set"])
 
 
-async def test_what_waited_for_a_person_does_not_run_with_other_bytes(
-    plain: Core, tmp_path: Path
-) -> None:
-    install(home_of(plain), table(tmp_path))
+async def test_what_waited_for_a_person_does_not_run_with_other_bytes(plain: Core) -> None:
+    add(plain)
     await accept(plain)
     view = await plain.ask_for("small.set", {})
-    install(home_of(plain), table(tmp_path, env={"STATE": str(tmp_path / "state"), "MORE": "1"}))
+    add(plain, env={"STATE": str(plain.app.home.path.parent / "state"), "MORE": "1"})
     await accept(plain)
-    ended = await plain.run(view)
-    assert ended.state == "failed"
-    assert "call set" not in notes(tmp_path)
+    assert (await plain.run(view)).state == "failed"
+    assert noted(plain, "call set") == []
 
 
-async def test_no_project_and_no_file_reaches_a_tool_in_another_way(
-    plain: Core, tmp_path: Path
-) -> None:
-    install(home_of(plain), table(tmp_path))
+async def test_no_project_and_no_file_reaches_a_tool_in_another_way(plain: Core) -> None:
+    add(plain)
     await accept(plain)
     with pytest.raises(Conflict):
         plain.app.library.find_op("small.set")
@@ -236,12 +222,10 @@ async def test_no_project_and_no_file_reaches_a_tool_in_another_way(
     assert [each.message for each in problems if each.path[0] == "requires"]
 
 
-@pytest.mark.parametrize("first", ["the server", "the file"])
-async def test_what_was_accepted_first_keeps_its_name(
-    plain: Core, tmp_path: Path, first: str
-) -> None:
+@pytest.mark.parametrize("is_file_first", [False, True])
+async def test_what_was_accepted_first_keeps_its_name(plain: Core, is_file_first: bool) -> None:
     """An action that is no server's and a tool: agents would know both as `small_get`."""
-    home = home_of(plain)
+    home = plain.app.home.path
 
     def add_file() -> None:
         text = (ROOT / "examples" / "actions" / "get-draft.md").read_text("utf-8")
@@ -250,50 +234,44 @@ async def test_what_was_accepted_first_keeps_its_name(
 
     ConnectorStore(home).install(ROOT / "examples" / "connectors" / "mail-drafts")
     await accept(plain)
-    steps = [add_file, lambda: install(home, table(tmp_path))]
-    for each in steps if first == "the file" else reversed(steps):
+    steps = [add_file, lambda: add(plain)]
+    for each in steps if is_file_first else reversed(steps):
         each()
         await accept(plain)
     names = {each.name for each in plain.app.library.ready()}
-    assert ("small-get" in names, "small.get" in names) == (
-        first == "the file",
-        first != "the file",
-    )
+    assert ("small-get" in names, "small.get" in names) == (is_file_first, not is_file_first)
     assert "small.set" in names
 
 
 async def test_a_server_that_ended_too_often_is_shown_and_starts_again_at_a_persons_word(
-    plain: Core, tmp_path: Path
+    plain: Core,
 ) -> None:
-    install(home_of(plain), table(tmp_path, "def call(*_): os._exit(1)"))
+    add(plain, "def call(*_): os._exit(1)")
     await accept(plain)
     for _ in range(4):
         await plain.call("small.get", {})
 
     def held() -> bool:
-        return any(
-            each.is_held and each.state == "cannot_run" for each in plain.app.library.items()
-        )
+        items = plain.app.library.items()
+        return any(each.is_held and each.state == "cannot_run" for each in items)
 
     await plain.until(held)
-    count = notes(tmp_path).count("call get")
+    count = len(noted(plain, "call get"))
     await plain.app.console.carry_out(ReleaseServer(name="mcp://local/small"))
     assert not held()
     await plain.call("small.get", {})
-    assert (count, notes(tmp_path).count("call get")) == (3, 4)
+    assert (count, len(noted(plain, "call get"))) == (3, 4)
 
 
 async def test_what_a_server_lists_anew_keeps_the_words_that_a_person_gave_meanwhile(
-    plain: Core, tmp_path: Path
+    plain: Core,
 ) -> None:
     """A change of theirs waited; an update that waits is not replaced at all."""
-    home = home_of(plain)
-    install(home, table(tmp_path, CHANGED))
+    add(plain, CHANGED)
     await accept(plain)
-    install(home, table(tmp_path, CHANGED, tools={"get": "off", "set": "ask"}))
+    add(plain, CHANGED, tools={"get": "off", "set": "ask"})
     await plain.app.library.poll()
-    with (tmp_path / "state").open("a") as state:
-        state.write("changed\n")
+    change(plain)
     await plain.call("small.get", {})
     await plain.until(lambda: "+ drop" in words_of(plain))
     assert words_of(plain) == "− get: run + drop: ask + peek: run"
