@@ -2,15 +2,23 @@
 
 import re
 import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from aileron_core.connectors.store import MANIFEST_FILE
+from tests.support.http_service import HttpRequest, http_server, reply
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NAME = "github://aileron/mail-drafts"
 ACTIONS = ("get-draft", "list-drafts", "send-draft")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
 
 
 @pytest.fixture
@@ -35,6 +43,19 @@ def rewrite(file: Path, before: str, after: str) -> None:
     text = file.read_text()
     assert before in text
     file.write_text(text.replace(before, after))
+
+
+@contextmanager
+def served(there: Mapping[str, bytes], *hosts: str) -> Generator[list[str]]:
+    """Serve what is there, by its path; yield the words that lead a command there in the place of *hosts*."""
+
+    def answer(asked: HttpRequest, _body: bytes) -> None:
+        found = there.get(asked.path)
+        reply(asked, 404 if found is None else 200, found or b"", {})
+
+    with http_server(answer) as server:
+        place = f":443=127.0.0.1:{server.server_address[1]}"
+        yield [word for host in hosts for word in ("--route", host + place)]
 
 
 def published_as(folder: Path, name: str = NAME) -> None:

@@ -17,6 +17,7 @@ from aileron_core.releases.archive import read_archive, write_archive
 from aileron_core.releases.signing import read_private_key, read_public_key
 from aileron_core.releases.suite import (
     SUMS_FILE,
+    Release,
     archive_of,
     limit_of,
     pack,
@@ -41,11 +42,6 @@ scopes = ["drafts.read", "drafts.send"]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
 def archive(folder: Path) -> Path:
     """The suite, packed."""
     packed = folder.parent / "suite.tar.gz"
@@ -57,31 +53,42 @@ def keygen(folder: Path, *words: str) -> None:
     subprocess.run(("ssh-keygen", "-q", *words), cwd=folder, check=True, capture_output=True)
 
 
+def sign(archive: Path, home: Path) -> str:
+    """Sign with the key file `key` beside the archive, which is made; return its fingerprint."""
+    key = archive.with_name("key")
+    keygen(archive.parent, "-t", "ed25519", "-N", "", "-f", "key")
+    return aileron_json("suite", "sign", str(archive), "--key", str(key), home=home)["key"]
+
+
+def with_files(suite: Release, files: dict[str, bytes]) -> bytes:
+    """Return an archive of *suite* with these files, and sums of them."""
+    changed = replace(suite, files={**suite.files, **files})
+    return archive_of(replace(changed, files={**changed.files, SUMS_FILE: changed.sums}))
+
+
 def installed(home: Path) -> tuple[int, list[str]]:
     connectors = aileron_json("connector", "list", home=home)["items"]
-    return len(connectors), [
-        each["name"] for each in aileron_json("action", "list", home=home)["items"]
-    ]
+    actions = aileron_json("action", "list", home=home)["items"]
+    return len(connectors), [each["name"] for each in actions]
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
 def test_a_signed_suite_reaches_a_home(archive: Path, home: Path, tmp_path: Path) -> None:
     """Signed by a key file or by ssh-keygen; nothing is accepted; another key's name is refused."""
-    keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", "key")
-    by_us = aileron_json("suite", "sign", str(archive), "--key", str(tmp_path / "key"), home=home)
+    key = sign(archive, home)
     ours = archive.read_bytes()
     (tmp_path / SUMS_FILE).write_bytes(read_suite(archive).files[SUMS_FILE])
     keygen(tmp_path, "-Y", "sign", "-n", "aileron-suite", "-f", "key", SUMS_FILE)
     signature = str(tmp_path / f"{SUMS_FILE}.sig")
     aileron_json("suite", "sign", str(archive), "--signature", signature, home=home)
     assert archive.read_bytes() == ours
-    verified = aileron_json("suite", "verify", str(archive), "--key", by_us["key"], home=home)
+    verified = aileron_json("suite", "verify", str(archive), "--key", key, home=home)
     assert verified["actions"] == ["get-draft", "list-drafts", "send-draft"]
     other = aileron("suite", "verify", str(archive), "--key", "SHA256:other", home=home, code=1)
     assert "not with SHA256:other" in other.stderr
     body = aileron_json("action", "add", str(archive), home=home)
     (connector,) = body["connectors"]
-    assert (connector["version"], connector["key"]) == ("1.4.0", by_us["key"])
+    assert (connector["version"], connector["key"]) == ("1.4.0", key)
     items = aileron_json("action", "list", home=home)["items"]
     assert [each["state"] for each in items] == ["held_back"] * 3
 
@@ -99,10 +106,9 @@ def test_other_programs_verify_what_is_signed_here(
     archive: Path, home: Path, tmp_path: Path, change: str
 ) -> None:
     """sha256sum and ssh-keygen of a suite, openssl of the original project's archives; nor what was changed."""
-    for name in ("key", "other"):
-        keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", name)
+    sign(archive, home)
+    keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", "other")
     public = (tmp_path / ("other.pub" if change == "other key" else "key.pub")).read_bytes()
-    aileron_json("suite", "sign", str(archive), "--key", str(tmp_path / "key"), home=home)
     unpacked = tmp_path / "unpacked"
     unpacked.mkdir()
     subprocess.run(("tar", "-xzf", archive, "-C", unpacked), check=True)
@@ -126,38 +132,22 @@ def test_other_programs_verify_what_is_signed_here(
     alone = portable_archives(read_suite(archive), "1.4.0", key)["v1.4.0/aileron.tar.gz"]
     plain = read_archive(alone, "", limit_of)["signature.sig"]
     (tmp_path / "signature.sig").write_bytes(plain)
-    (tmp_path / "public").write_bytes(
-        load_ssh_public_key(public).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    )
+    pem = load_ssh_public_key(public).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "public").write_bytes(pem)
     parts = [(unpacked / name).read_bytes() for name in (MODULE_FILE, MANIFEST_FILE)]
     (tmp_path / "signed").write_bytes(b"".join(parts))
-    check = (
-        "openssl",
-        "pkeyutl",
-        "-verify",
-        "-pubin",
-        "-inkey",
-        "public",
-        "-rawin",
-        "-in",
-        "signed",
-    )
-    assert agrees(tmp_path, *check, "-sigfile", "signature.sig") == (change in ("", SUMS_FILE))
+    check = ("openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "public", "-rawin")
+    fits = agrees(tmp_path, *check, "-in", "signed", "-sigfile", "signature.sig")
+    assert fits == (change in ("", SUMS_FILE))
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
-def test_what_was_changed_after_it_was_signed_is_not_added(
-    archive: Path, home: Path, tmp_path: Path
-) -> None:
+def test_what_was_changed_after_it_was_signed_is_not_added(archive: Path, home: Path) -> None:
     """Though its sums were made anew; and nothing of it is installed."""
-    keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", "key")
-    aileron_json("suite", "sign", str(archive), "--key", str(tmp_path / "key"), home=home)
+    sign(archive, home)
     signed = read_suite(archive)
     send = signed.files["actions/send-draft.md"].replace(b"required = true", b"required = false")
-    changed = replace(signed, files={**signed.files, "actions/send-draft.md": send})
-    archive.write_bytes(
-        archive_of(replace(changed, files={**changed.files, SUMS_FILE: changed.sums}))
-    )
+    archive.write_bytes(with_files(signed, {"actions/send-draft.md": send}))
     for words in (("suite", "verify"), ("action", "add"), ("connector", "install")):
         done = aileron(*words, str(archive), home=home, code=1)
         assert "were changed after they were signed" in done.stderr
@@ -166,23 +156,17 @@ def test_what_was_changed_after_it_was_signed_is_not_added(
 
 def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, home: Path) -> None:
     good = read_suite(archive)
-
-    def add(**changed: bytes) -> None:
-        suite = replace(good, files={**good.files, **changed})
-        archive.write_bytes(
-            archive_of(replace(suite, files={**suite.files, SUMS_FILE: suite.sums}))
-        )
+    manifest = good.manifest.replace(b"[connector]", b"[connectors]")
+    for changed, found in (
+        ({MANIFEST_FILE: manifest}, (0, [])),
+        ({"actions/list-drafts.md": b"+++\nname = 1\n+++\n"}, (1, ["get-draft", "send-draft"])),
+    ):
+        archive.write_bytes(with_files(good, changed))
         aileron("action", "add", "--unsigned", str(archive), home=home, code=1)
-
-    add(**{MANIFEST_FILE: good.manifest.replace(b"[connector]", b"[connectors]")})
-    assert installed(home) == (0, [])
-    add(**{"actions/list-drafts.md": b"+++\nname = 1\n+++\n"})
-    assert installed(home) == (1, ["get-draft", "send-draft"])
+        assert installed(home) == found
     (suite,) = read_suites(home / "suites")
     assert suite.view.refused
-    assert all("list-drafts" in each for each in suite.view.refused), (
-        "the item says what is left out"
-    )
+    assert all("list-drafts" in each for each in suite.view.refused), "the item says what is left"
 
 
 def test_an_archive_is_as_readable_as_other_files(folder: Path, home: Path, tmp_path: Path) -> None:
@@ -199,20 +183,16 @@ def test_what_is_added_is_printed(folder: Path, archive: Path, home: Path) -> No
     words = ("action", "add", "--unsigned", str(archive))
     printed = aileron(*words, home=home).stdout
     assert "added get-draft: runs at once" in printed
-    assert (
-        "added send-draft: needs approval, shows To, Cc, Bcc, Subject, Body (by get_draft)"
-        in printed
-    )
+    shown = "needs approval, shows To, Cc, Bcc, Subject, Body (by get_draft)"
+    assert f"added send-draft: {shown}" in printed
     rewrite(folder / "actions/list-drafts/action.md", "[match]", "[matches]")
     rewrite(folder / "connector" / MANIFEST_FILE, "[capabilities.runtime]", OAUTH2)
     archive.write_bytes(archive_of(pack(read_suite(folder), "1.4.0")))
     printed = aileron(*words, home=home, code=1).stdout
     assert "asks for oauth2 credential: drafts.read, drafts.send" in printed
     body = json.loads(aileron(*words, "--json", home=home, code=1).stdout)
-    assert {each["name"]: (each["gated"], each["preview"]) for each in body["items"]} == {
-        "get-draft": (False, None),
-        "send-draft": (True, "get_draft"),
-    }
+    found = {each["name"]: (each["gated"], each["preview"]) for each in body["items"]}
+    assert found == {"get-draft": (False, None), "send-draft": (True, "get_draft")}
     assert body["connectors"][0]["scopes"] == ["drafts.read", "drafts.send"]
     assert [Path(each["file"]).stem for each in body["problems"]] == ["list-drafts"] * 2
 
@@ -252,16 +232,11 @@ def test_a_suite_does_not_replace_the_actions_of_another(archive: Path, home: Pa
     """Of another repository: what is there stays, and is named."""
     aileron("action", "add", "--unsigned", str(archive), home=home)
     own = read_suite(archive)
-    files = {
-        name: data.replace(b"local://aileron/mail-drafts", b"local://evil/other")
-        for name, data in own.files.items()
-        if name != MODULE_FILE
-    }
-    bound = {
-        name: data.replace(own.connector_hash.encode(), b"sha256:bound-at-release")
-        for name, data in files.items()
-    }
-    other = pack(replace(own, files={**own.files, **bound}), "1.4.0")
+    files = {name: data for name, data in own.files.items() if name != MODULE_FILE}
+    for name, data in files.items():
+        named = data.replace(b"local://aileron/mail-drafts", b"local://evil/other")
+        files[name] = named.replace(own.connector_hash.encode(), b"sha256:bound-at-release")
+    other = pack(replace(own, files={**own.files, **files}), "1.4.0")
     archive.write_bytes(archive_of(other))
     before = sorted(each.read_bytes() for each in (home / "actions").glob("*.md"))
     done = aileron("action", "add", "--unsigned", str(archive), home=home, code=1)

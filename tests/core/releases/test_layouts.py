@@ -10,9 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from aileron_core.releases.suite import archive_of, pack, portable_archives, read_suite
-from tests.core.releases.conftest import NAME, published_as
+from tests.core.releases.conftest import NAME, published_as, served
 from tests.core.releases.test_rules import BROKEN, PREVIEW_RULES
-from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import aileron, aileron_json
 from tests.support.variants import ALL, variants
 
@@ -38,14 +37,7 @@ def _as_single_archives(folder: Path, home: Path) -> Iterator[tuple[str, ...]]:
         tag, _, file = name.rpartition("/")
         there[f"/aileron/mail-drafts/releases/download/{quote(tag, safe='')}/{file}"] = data
 
-    def answer(asked: HttpRequest, _body: bytes) -> None:
-        found = there.get(asked.path)
-        reply(asked, 404 if found is None else 200, found or b"", {})
-
-    with http_server(answer) as server:
-        place = f":443=127.0.0.1:{server.server_address[1]}"
-        hosts = ("github.com", "raw.githubusercontent.com")
-        routes = [word for host in hosts for word in ("--route", host + place)]
+    with served(there, "github.com", "raw.githubusercontent.com") as routes:
         yield ("--unsigned", *routes, f"{NAME}@1.4.0")
 
 

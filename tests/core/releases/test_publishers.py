@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,36 +39,34 @@ from aileron_core.vault.secret import Secret
 from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.text import plain_text
-from tests.core.releases.conftest import ACTIONS, NAME, published_as
+from tests.core.releases.conftest import ACTIONS, NAME, published_as, served
 from tests.support.core_harness import PASSPHRASE, Core, audit_problems, change_rows, unlock
-from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.published import signed
 from tests.support.server_harness import aileron, aileron_json
 
 pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
 class Repository:
-    """A publisher's repository, with keys that ssh-keygen made."""
+    """A publisher's repository, with keys that ssh-keygen made, and a home that takes its releases."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, home: Path) -> None:
         self.folder = folder
+        self.home = home
         self._keys = folder.parent / "keys"
         self._keys.mkdir()
         published_as(folder)
 
-    def make_key(self, name: str) -> str:
-        """Make the key *name*; return its fingerprint."""
-        self._ssh("-q", "-t", "ed25519", "-N", "", "-C", "", "-f", name)
+    def key(self, name: str) -> str:
+        """Return the fingerprint of the key *name*, which is made if it is not there."""
+        if not (self._keys / name).exists():
+            self._ssh("-q", "-t", "ed25519", "-N", "", "-C", "", "-f", name)
         return self._ssh("-lf", name).split()[1]
 
     def release(self, version: str, key: str = "", vouched_by: str = "") -> Release:
         """Return a release, signed with *key*, which the key *vouched_by* names the new one."""
+        if key:
+            self.key(key)
         if vouched_by:
             shutil.copy(self._keys / f"{key}.pub", self.folder / "publisher.pub")
             signature = self._signed("aileron-publisher", vouched_by, self.folder / "publisher.pub")
@@ -80,12 +78,25 @@ class Repository:
         signature = self._signed("aileron-suite", key, self._keys / SUMS_FILE)
         return replace(suite, files={**suite.files, SIGNATURE_FILE: signature})
 
-    def add(self, suite: Release, home: Path, *words: str, code: int = 0) -> str:
+    def add(self, suite: Release, *words: str, code: int = 0) -> str:
         """Run `action add` on *suite*; return what it prints."""
         archive = self._keys / "suite.tar.gz"
         archive.write_bytes(archive_of(suite))
-        done = aileron("action", "add", str(archive), *words, home=home, code=code)
+        done = aileron("action", "add", str(archive), *words, home=self.home, code=code)
         return done.stdout + done.stderr
+
+    def put(self, version: str, key: str) -> Release:
+        """Put the connector of a release into the store, as another program could."""
+        suite = self.release(version, key)
+        kept = signatures_of(suite)
+        ConnectorStore(self.home).install_bytes(suite.module, suite.manifest, signed=kept)
+        return suite
+
+    def files(self) -> dict[Path, bytes]:
+        """Return the files of actions, connectors and suites in the home."""
+        folders = ("actions", "store/connectors", "suites")
+        found = [path for folder in folders for path in (self.home / folder).rglob("*")]
+        return {path: path.read_bytes() for path in found if path.is_file()}
 
     def _signed(self, namespace: str, key: str, file: Path) -> bytes:
         self._ssh("-q", "-Y", "sign", "-n", namespace, "-f", key, str(file))
@@ -101,8 +112,8 @@ class Repository:
 
 
 @pytest.fixture
-def repository(folder: Path) -> Repository:
-    return Repository(folder)
+def repository(folder: Path, home: Path) -> Repository:
+    return Repository(folder, home)
 
 
 def offered(core: Core, kind: str) -> NotAcceptedView:
@@ -116,52 +127,47 @@ async def accept(core: Core, view: NotAcceptedView) -> None:
     await core.do(Accept(kind=view.kind, name=view.name, digest=view.digest, signed_with=key))
 
 
+async def accept_suite(core: Core, shown: Sequence[NotAcceptedView]) -> None:
+    """Accept what is shown as one item."""
+    (suite_id,) = {each.suite.suite_id if each.suite else "" for each in shown}
+    files = tuple((each.file, each.digest) for each in shown)
+    keys = tuple((each.file, each.signed_with) for each in shown if each.signed_with)
+    await core.do(AcceptSuite(suite_id=suite_id, files=files, signed_with=keys))
+
+
+def accepted_versions(core: Core) -> set[str]:
+    return {each.identity.version for each in core.app.library.accepted_connectors()}
+
+
 def whose(view: NotAcceptedView) -> PublisherView:
     assert view.publisher is not None
     return view.publisher
 
 
-def files_of(home: Path) -> dict[str, bytes]:
-    folders = (home / "actions", home / "store" / "connectors", home / "suites")
-    return {
-        str(path): path.read_bytes()
-        for folder in folders
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-async def accepted_home(repository: Repository, home: Path, key: str) -> None:
-    """Make a home in which the connector of a release was accepted that *key* signed."""
-    repository.add(repository.release("1.4.0", key), home)
-    async with Core.open(home, accept=False) as core:
+@pytest.fixture
+async def accepting(repository: Repository) -> Repository:
+    """With a home in which the connector of a release was accepted that the key `key` signed."""
+    repository.add(repository.release("1.4.0", "key"))
+    async with Core.open(repository.home, accept=False) as core:
         await accept(core, offered(core, "connector"))
+    return repository
 
 
 async def test_the_first_file_of_a_publisher_accepts_its_key(
     repository: Repository, home: Path
 ) -> None:
     """With the fingerprint that was shown; the others then show it as accepted, until it is withdrawn."""
-    key = repository.make_key("key")
-    said = repository.add(repository.release("1.4.0", "key"), home)
-    assert f"signed with {key}, seen for the first time" in said
+    release, key = repository.release("1.4.0", "key"), repository.key("key")
+    assert f"signed with {key}, seen for the first time" in repository.add(release)
     async with Core.open(home, accept=False) as core:
         suite = [each for each in core.app.library.not_accepted() if each.kind == "action"]
         assert [whose(each).is_new for each in suite] == [True] * len(ACTIONS)
-        assert suite[0].suite is not None
-        shown = AcceptSuite(
-            suite_id=suite[0].suite.suite_id,
-            files=tuple((each.file, each.digest) for each in suite),
-            signed_with=tuple((each.file, each.signed_with) for each in suite),
-        )
-        await core.do(shown)
+        await accept_suite(core, suite)
         records = await core.records("library.accepted")
         publishers = [each for each in records if each["kind"] == "publisher"]
         assert [(each["name"], each["digest"]) for each in publishers] == [(NAME, key)]
         assert whose(offered(core, "connector")).accepted == key
-    assert f"signed with {key}, which you accepted" in repository.add(
-        repository.release("1.4.0", "key"), home
-    )
+    assert f"signed with {key}, which you accepted" in repository.add(release)
     async with Core.open(home, accept=False) as core:
         await core.do(WithdrawAcceptance(kind="publisher", name=NAME, digest=key))
         assert whose(offered(core, "connector")).is_new
@@ -169,35 +175,26 @@ async def test_the_first_file_of_a_publisher_accepts_its_key(
 
 async def test_a_suite_and_its_connector_are_one_item(repository: Repository, home: Path) -> None:
     """If a byte of it changed since it was shown, nothing is accepted."""
-    repository.make_key("key")
-    repository.add(repository.release("1.4.0", "key"), home)
+    repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
         shown = core.app.library.not_accepted()
-        (suite_id,) = {each.suite.suite_id for each in shown if each.suite}
         assert sorted(each.kind for each in shown) == ["action"] * 3 + ["connector"]
-        files = [(each.file, each.digest) for each in shown]
-        keys = tuple((each.file, each.signed_with) for each in shown)
         (module,) = (home / "store" / "connectors" / "sha256").glob("*/connector.wasm")
         module.write_bytes(module.read_bytes() + b"\0\0")
-        yes = AcceptSuite(suite_id=suite_id, files=tuple(files), signed_with=keys)
         with pytest.raises(Conflict, match="Accepted 0 of 4"):
-            await core.do(yes)
+            await accept_suite(core, shown)
         assert not core.app.library.accepted_connectors()
         assert not core.app.library.ready()
 
 
-async def test_a_command_shows_whose_a_file_is(repository: Repository, home: Path) -> None:
-    key = repository.make_key("key")
-    await accepted_home(repository, home, "key")
+async def test_an_accepted_key_is_shown_and_is_under_the_vaults_key(
+    accepting: Repository, home: Path
+) -> None:
+    """Another program that writes a key of its own into the row ends all that was accepted, with an alarm."""
+    key = accepting.key("key")
     for words in (("action", "show", "get-draft"), ("connector", "show", "mail-drafts")):
         body = aileron_json(*words, home=home)
         assert body["publisher"] == {"name": NAME, "key": key, "accepted_key": key}
-
-
-async def test_an_accepted_key_is_under_the_vaults_key(repository: Repository, home: Path) -> None:
-    """Another program that writes a key of its own into the row ends all that was accepted, with an alarm."""
-    repository.make_key("key")
-    await accepted_home(repository, home, "key")
     async with Core.open(home, accept=False) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         await core.until_record("library.authenticated", 3)
@@ -208,64 +205,53 @@ async def test_an_accepted_key_is_under_the_vaults_key(repository: Repository, h
         assert any("cannot be relied upon" in each.message for each in core.app.alarms())
 
 
-@pytest.mark.parametrize("vouched_by", ["old", "new", ""])
+@pytest.mark.parametrize("vouched_by", ["key", "new", ""])
 async def test_another_key_installs_nothing_and_is_shown_beside_the_accepted_one(
-    repository: Repository, home: Path, vouched_by: str
+    accepting: Repository, home: Path, vouched_by: str
 ) -> None:
     """And whether that one signed it; once a person accepted it, the same release is added."""
-    old, new = (repository.make_key(name) for name in ("old", "new"))
-    await accepted_home(repository, home, "old")
-    before = files_of(home)
-    suite = repository.release("1.5.0", "new", vouched_by)
-    said = repository.add(suite, home, code=1)
+    old, new = accepting.key("key"), accepting.key("new")
+    before = accepting.files()
+    suite = accepting.release("1.5.0", "new", vouched_by)
+    said = accepting.add(suite, code=1)
     assert f"is signed with {new}, not with {old}, which you accepted for {NAME}" in said
-    assert files_of(home) == before
+    assert accepting.files() == before
     async with Core.open(home, accept=False) as core:
         view = offered(core, "publisher")
         assert (view.name, view.digest, whose(view).accepted) == (NAME, new, old)
-        assert whose(view).is_vouched_for is (vouched_by == "old")
+        assert whose(view).is_vouched_for is (vouched_by == "key")
         await accept(core, view)
         assert not any(each.kind == "publisher" for each in core.app.library.not_accepted())
-    repository.add(suite, home)
+    accepting.add(suite)
     async with Core.open(home, accept=False) as core:
         added = offered(core, "connector")
         assert (added.name, whose(added).accepted) == (f"{NAME}@1.5.0", new)
         await accept(core, added)
 
 
-async def test_an_offered_key_is_declined(repository: Repository, home: Path) -> None:
+async def test_an_offered_key_is_declined(accepting: Repository, home: Path) -> None:
     """It is offered no more, and the accepted one stays; what cannot be kept as an offer says what to do."""
-    old = repository.make_key("old")
-    repository.make_key("new")
-    await accepted_home(repository, home, "old")
-    suite = repository.release("1.5.0", "new")
-    repository.add(suite, home, code=1)
+    suite = accepting.release("1.5.0", "new")
+    accepting.add(suite, code=1)
     async with Core.open(home, accept=False) as core:
         await core.do(RemoveFile(kind="publisher", file=Path(offered(core, "publisher").file).name))
-        assert {each.kind for each in core.app.library.not_accepted()} == {"action"}
-        assert {whose(each).accepted for each in core.app.library.not_accepted()} == {old}
+        left = core.app.library.not_accepted()
+        assert {each.kind for each in left} == {"action"}
+        assert {whose(each).accepted for each in left} == {accepting.key("key")}
     offer_path(home, NAME).mkdir()
-    said = repository.add(suite, home, code=1)
+    said = accepting.add(suite, code=1)
     assert "cannot be replaced or removed: Is a directory. Move away what is there" in said
 
 
 async def test_what_the_accepted_key_did_not_sign_is_not_accepted(
-    repository: Repository, home: Path
+    accepting: Repository, home: Path
 ) -> None:
     """Though another program put it into the store: signed with another key, or not at all."""
-    repository.make_key("key")
-    repository.make_key("other")
-    await accepted_home(repository, home, "key")
-    for version, key in (("1.5.0", "other"), ("1.6.0", "")):
-        suite = repository.release(version, key)
-        ConnectorStore(home).install_bytes(
-            suite.module, suite.manifest, signed=signatures_of(suite)
-        )
-        if key:
-            (home / "actions" / "send-draft.md").write_bytes(suite.files["actions/send-draft.md"])
+    suite = accepting.put("1.5.0", "other")
+    accepting.put("1.6.0", "")
+    (home / "actions" / "send-draft.md").write_bytes(suite.files["actions/send-draft.md"])
     async with Core.open(home) as core:  # with --accept-installed
-        names = {each.identity.version for each in core.app.library.accepted_connectors()}
-        assert names == {"1.4.0"}
+        assert accepted_versions(core) == {"1.4.0"}
         held = core.app.library.not_accepted()
         assert [each.kind for each in held] == ["action", "connector", "connector"]
         for view in held:
@@ -277,55 +263,34 @@ async def test_a_suite_takes_in_nothing_that_its_first_key_did_not_sign(
     repository: Repository, home: Path
 ) -> None:
     """Another key or none, which comes with it: it is left out, and the person is told."""
-    repository.make_key("key")
-    repository.make_key("other")
-    repository.add(repository.release("1.4.0", "key"), home)
+    repository.add(repository.release("1.4.0", "key"))
     (listed,) = (home / "suites").glob("*.json")
     shown_together = json.loads(listed.read_text())
     for version, key in (("1.5.0", "other"), ("1.6.0", "")):
-        suite = repository.release(version, key)
-        ConnectorStore(home).install_bytes(
-            suite.module, suite.manifest, signed=signatures_of(suite)
-        )
-        digest = suite.connector_hash.removeprefix("sha256:")
+        digest = repository.put(version, key).connector_hash.removeprefix("sha256:")
         shown_together["files"][f"store/connectors/sha256/{digest}"] = digest
     listed.write_text(json.dumps(shown_together))
     async with Core.open(home, accept=False) as core:
         # The one that is accepted first comes last: nothing follows from its place.
         shown = sorted(core.app.library.not_accepted(), key=lambda each: each.kind == "connector")
-        assert shown[0].suite is not None
-        yes = AcceptSuite(
-            suite_id=shown[0].suite.suite_id,
-            files=tuple((each.file, each.digest) for each in shown),
-            signed_with=tuple((each.file, each.signed_with) for each in shown),
-        )
-        with pytest.raises(
-            Conflict,
-            match=r"Accepted 4 of 6\. Left out: github://aileron/.* and 1 more, not signed",
-        ):
-            await core.do(yes)
-        names = {each.identity.version for each in core.app.library.accepted_connectors()}
-        assert names == {"1.4.0"}
+        said = r"Accepted 4 of 6\. Left out: github://aileron/.* and 1 more, not signed"
+        with pytest.raises(Conflict, match=said):
+            await accept_suite(core, shown)
+        assert accepted_versions(core) == {"1.4.0"}
         assert [each.is_refused for each in core.app.library.not_accepted()] == [True, True]
 
 
 async def test_a_withdrawn_key_is_followed_by_none_without_a_person(
-    repository: Repository, home: Path
+    accepting: Repository, home: Path
 ) -> None:
     """`--accept-installed` does not take in what another key signed, or none, once a person withdrew one."""
-    repository.make_key("other")
-    key = repository.make_key("key")
-    await accepted_home(repository, home, "key")
+    withdrawn = WithdrawAcceptance(kind="publisher", name=NAME, digest=accepting.key("key"))
     async with Core.open(home, accept=False) as core:
-        await core.do(WithdrawAcceptance(kind="publisher", name=NAME, digest=key))
-    for version, signer in (("1.5.0", "other"), ("1.6.0", "")):
-        suite = repository.release(version, signer)
-        ConnectorStore(home).install_bytes(
-            suite.module, suite.manifest, signed=signatures_of(suite)
-        )
+        await core.do(withdrawn)
+    accepting.put("1.5.0", "other")
+    accepting.put("1.6.0", "")
     async with Core.open(home) as core:
-        names = {each.identity.version for each in core.app.library.accepted_connectors()}
-        assert names == {"1.4.0"}
+        assert accepted_versions(core) == {"1.4.0"}
         assert [each["by"] for each in await core.records("library.accepted")] == ["person"] * 2
 
 
@@ -333,13 +298,13 @@ async def test_nothing_unsigned_takes_the_place_of_what_is_signed(
     repository: Repository, home: Path
 ) -> None:
     """With --unsigned either, whether the key is accepted yet or not. An action that was edited says it."""
-    key = repository.make_key("key")
-    repository.add(repository.release("1.4.0", "key"), home)
+    repository.add(repository.release("1.4.0", "key"))
+    key = repository.key("key")
     for _ in range(2):
-        before = files_of(home)
-        said = repository.add(repository.release("1.5.0"), home, "--unsigned", code=1)
+        before = repository.files()
+        said = repository.add(repository.release("1.5.0"), "--unsigned", code=1)
         assert f"other releases of {NAME} are signed with {key}" in said
-        assert files_of(home) == before
+        assert repository.files() == before
         async with Core.open(home, accept=False) as core:
             if not core.app.library.accepted_connectors():
                 await accept(core, offered(core, "connector"))
@@ -352,41 +317,35 @@ async def test_nothing_unsigned_takes_the_place_of_what_is_signed(
 
 
 async def test_an_unsigned_release_says_so_on_each_item(repository: Repository, home: Path) -> None:
-    repository.add(repository.release("1.4.0"), home, "--unsigned")
+    repository.add(repository.release("1.4.0"), "--unsigned")
     async with Core.open(home, accept=False) as core:
         found = [each.publisher for each in core.app.library.not_accepted()]
         assert found == [PublisherView(name=NAME)] * (len(ACTIONS) + 1)
 
 
-def _gone(place: Path, _other: bytes) -> None:
-    place.unlink()
-
-
-def _claimed(place: Path, _other: bytes) -> None:
+def _claimed(place: Path) -> None:
     place.write_text('{"signed by": "github://aileron/mail-drafts"}')
 
 
-def _of_another_release(place: Path, other: bytes) -> None:
-    place.write_bytes(other)
-
-
-def _pipe(place: Path, _other: bytes) -> None:
+def _pipe(place: Path) -> None:
     place.unlink()
     os.mkfifo(place)
 
 
-@pytest.mark.parametrize("change", [_gone, _claimed, _of_another_release, _pipe])
+@pytest.mark.parametrize("change", [Path.unlink, _claimed, _pipe, None])
 async def test_an_item_shows_what_the_files_prove(
-    repository: Repository, home: Path, change: Callable[[Path, bytes], None]
+    repository: Repository, home: Path, change: Callable[[Path], None] | None
 ) -> None:
-    """Not what somebody wrote there; and a key that is not the one that was shown is not accepted."""
-    repository.make_key("key")
-    repository.add(repository.release("1.4.0", "key"), home)
+    """Not what somebody wrote there, nor a key of another release; and none but the one shown is accepted."""
+    repository.add(repository.release("1.4.0", "key"))
     other = signatures_of(repository.release("1.5.0", "key"))
     async with Core.open(home, accept=False) as core:
         shown = offered(core, "connector")
         (folder,) = (home / "store" / "connectors" / "sha256").iterdir()
-        change(folder / SIGNED_FILE, other)
+        if change:
+            change(folder / SIGNED_FILE)
+        else:
+            (folder / SIGNED_FILE).write_bytes(other)
         with pytest.raises(Conflict, match="changed while you were reviewing"):
             await accept(core, shown)
         assert whose(offered(core, "connector")) == PublisherView(name=NAME)
@@ -397,18 +356,13 @@ async def test_a_signature_with_another_key_is_not_the_one_that_was_shown(
     repository: Repository, home: Path
 ) -> None:
     """The very same connector, signed by somebody else between the look and the key press."""
-    repository.make_key("key")
-    other = repository.make_key("other")
-    repository.add(repository.release("1.4.0", "key"), home)
+    repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
         shown = offered(core, "connector")
-        suite = repository.release("1.4.0", "other")
-        ConnectorStore(home).install_bytes(
-            suite.module, suite.manifest, signed=signatures_of(suite)
-        )
+        repository.put("1.4.0", "other")
         with pytest.raises(Conflict, match="changed while you were reviewing"):
             await accept(core, shown)
-        assert whose(offered(core, "connector")).key == other
+        assert whose(offered(core, "connector")).key == repository.key("other")
 
 
 async def test_a_key_is_accepted_for_the_publisher_that_was_shown(
@@ -416,7 +370,8 @@ async def test_a_key_is_accepted_for_the_publisher_that_was_shown(
 ) -> None:
     """An action names several connectors, by names of its own: only what a connector is called itself counts."""
     suite, key = repository.release("1.4.0"), Ed25519PrivateKey.from_private_bytes(b"k" * 32)
-    friends = suite.manifest.replace(NAME.encode(), b"github://friend/mail-drafts")
+    friend = "github://friend/mail-drafts"
+    friends = suite.manifest.replace(NAME.encode(), friend.encode())
     hashes = {each: identity_hash(suite.module, each) for each in (suite.manifest, friends)}
     text = suite.files["actions/get-draft.md"].decode()
     start, end = text.index("[[requires.connectors]]"), text.index("[match]")
@@ -434,15 +389,13 @@ async def test_a_key_is_accepted_for_the_publisher_that_was_shown(
     sign(friends, lying)
     async with Core.open(home, accept=False) as core:
         assert whose(offered(core, "action")) == PublisherView(name=NAME)
-        both = text.replace(
-            need, need + other.replace(NAME, "github://friend/mail-drafts")
-        ).encode()
+        both = text.replace(need, need + other.replace(NAME, friend)).encode()
         file.write_bytes(both)
         sign(friends, both)
         store.install_bytes(suite.module, suite.manifest)
         await core.app.library.poll()
         shown = offered(core, "action")
-        assert whose(shown).name == "github://friend/mail-drafts"
+        assert whose(shown).name == friend
         sign(suite.manifest, both)
         with pytest.raises(Conflict, match="changed while you were reviewing"):
             await accept(core, shown)
@@ -459,25 +412,16 @@ async def test_each_action_of_the_older_layout_has_its_own_signature(
     raw, assets = "/aileron/mail-drafts/v1.4.0", "/aileron/mail-drafts/releases/download"
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     there = {f"{raw}/suite.toml": suite.files["suite.toml"], f"{raw}/publisher.pub": public}
-    signature = key.sign(suite.module + suite.manifest)
     connector = {MODULE_FILE: suite.module, MANIFEST_FILE: suite.manifest}
-    connector_archive = write_archive({**connector, "signature.sig": signature})
-    there[f"{assets}/v1.4.0/aileron.tar.gz"] = connector_archive
+    connector["signature.sig"] = key.sign(suite.module + suite.manifest)
+    there[f"{assets}/v1.4.0/aileron.tar.gz"] = write_archive(connector)
     for name, signer in signers.items():
         data = suite.files[f"actions/{name}.md"]
         signed = {} if signer is None else {"signature.sig": signer.sign(data)}
         archive = write_archive({"action.md": data, **signed})
         there[f"{assets}/actions%2F{name}%2Fv1.4.0/aileron.tar.gz"] = archive
-
-    def answer(asked: HttpRequest, _body: bytes) -> None:
-        found = there.get(asked.path)
-        reply(asked, 404 if found is None else 200, found or b"", {})
-
-    with http_server(answer) as server:
-        port = server.server_address[1]
-        words = ["action", "add"]
-        for host in ("github.com", "raw.githubusercontent.com"):
-            words += ["--route", f"{host}:443=127.0.0.1:{port}"]
+    with served(there, "github.com", "raw.githubusercontent.com") as routes:
+        words = ("action", "add", *routes)
         first = aileron(*words, f"{NAME}@1.4.0", home=home, code=1)
         assert "list-drafts.md: is not signed" in first.stdout + first.stderr
         second = aileron(*words, "--unsigned", f"{NAME}@1.4.0", home=home, code=1)
@@ -502,11 +446,9 @@ async def test_a_connectors_own_signature_is_checked_with_the_key_beside_it(
         ("pkeyutl", "-sign", "-inkey", "key", "-rawin", "-in", "signed", "-out", "signature.sig"),
     ):
         subprocess.run(("openssl", *words), cwd=tmp_path, check=True, capture_output=True)
-    parts = {
-        MODULE_FILE: suite.module,
-        MANIFEST_FILE: suite.manifest,
-        **{each: (tmp_path / each).read_bytes() for each in ("publisher.pub", "signature.sig")},
-    }
+    names = ("publisher.pub", "signature.sig")
+    parts = {MODULE_FILE: suite.module, MANIFEST_FILE: suite.manifest}
+    parts |= {each: (tmp_path / each).read_bytes() for each in names}
     archive = tmp_path / "aileron.tar.gz"
     flipped = bytes([parts["signature.sig"][0] ^ 1]) + parts["signature.sig"][1:]
     archive.write_bytes(write_archive({**parts, "signature.sig": flipped}))
@@ -523,10 +465,8 @@ async def test_a_connectors_own_signature_is_checked_with_the_key_beside_it(
         await core.app.library.poll()
         assert whose(offered(core, "connector")).key == key
         await accept(core, offered(core, "connector"))
-        assert [each["kind"] for each in await core.records("library.accepted")] == [
-            "publisher",
-            "connector",
-        ]
+        accepted = [each["kind"] for each in await core.records("library.accepted")]
+        assert accepted == ["publisher", "connector"]
 
 
 CREDENTIAL = """
@@ -551,23 +491,18 @@ async def test_an_account_goes_with_its_connector_to_the_next_version_of_the_sam
     repository: Repository, home: Path, version: str, old: str, new: str, moves: bool
 ) -> None:
     """Where it asks for the same and reaches the same hosts, and its item says so; else a person binds it again."""
-    repository.make_key("key")
     manifest = repository.folder / "connector" / MANIFEST_FILE
     manifest.write_text(manifest.read_text() + CREDENTIAL)
-    repository.add(repository.release("1.4.0", "key"), home)
+    repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
         await accept(core, offered(core, "connector"))
         core.app.vault.create(Secret(PASSPHRASE))
         (user,) = credential_users(core.app.library.accepted_connectors())
-        given = {
-            "identity": "work",
-            "account": "ana@example.com",
-            "secret": Secret("the-secret-key"),
-        }
-        bind = BindAccount(connector_hash=user.identity.hash, **given)
+        who, secret = {"identity": "work", "account": "ana@example.com"}, Secret("the-secret-key")
+        bind = BindAccount(connector_hash=user.identity.hash, secret=secret, **who)
         bound = await core.app.bindings.bind(user, bind)
         manifest.write_text(manifest.read_text().replace(old, new))
-        await asyncio.to_thread(repository.add, repository.release(version, "key"), home)
+        await asyncio.to_thread(repository.add, repository.release(version, "key"))
         await core.app.library.poll()
         later = offered(core, "connector")
         assert later.accounts_of == (("1.4.0",) if moves else ())
@@ -583,7 +518,6 @@ async def test_where_a_connector_was_taken_from_stands_on_its_item(
     repository: Repository, home: Path, tmp_path: Path
 ) -> None:
     """Though it came alone, and through a route of this machine."""
-    repository.make_key("key")
     archive = tmp_path / "mail.tar.gz"
     archive.write_bytes(archive_of(repository.release("1.4.0", "key")))
     routed = ("--route", "github.com:443=127.0.0.1:9")

@@ -36,9 +36,8 @@ def without_ops(suite: Path) -> None:
 
 
 def said(suite: Release) -> str:
-    return "\n".join(
-        str(each) for each in suite_problems(suite, tries_ops=True) if each.severity == "error"
-    )
+    problems = suite_problems(suite, tries_ops=True)
+    return "\n".join(str(each) for each in problems if each.severity == "error")
 
 
 def said_of_files(suite: Release) -> str:
@@ -108,9 +107,8 @@ def test_ops_that_are_too_many_to_try_have_to_be_listed(
     """None of them is called missing because it was not tried."""
     without_ops(folder)
     monkeypatch.setattr(rules, "_MOST_TRIED", 0)
-    assert "provides.ops: is missing; list the ops there" in said(
-        bound_for_check(read_suite(folder))
-    )
+    suite = bound_for_check(read_suite(folder))
+    assert "provides.ops: is missing; list the ops there" in said(suite)
 
 
 def _action(name: str, before: str, after: str) -> Callable[[Path], None]:
@@ -132,13 +130,9 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
         _action("get-draft", "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"),
         "is an op of the gated action get-draft",
     ),
-    "preview's argument": (
-        _action("send-draft", "${args.draft_id}", "${args.draft}"),
-        "draft",
-    ),
+    "preview's argument": (_action("send-draft", "${args.draft_id}", "${args.draft}"), "draft"),
     "multiline of no field": (
-        _action("send-draft", 'multiline = ["Body"]', 'multiline = ["Text"]'),
-        "multiline",
+        _action("send-draft", 'multiline = ["Body"]', 'multiline = ["Text"]'), "multiline",
     ),
     "no field is shown": (_action("send-draft", "[approval.preview.render]", "[x.y]"), "render"),
     "capability": (
@@ -214,11 +208,8 @@ def _endless(path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "suite.toml",
-        "publisher.pub",
-        "actions/get-draft/action.md",
-        "connector/connector.wasm",
-        "connector/manifest.toml",
+        *("suite.toml", "publisher.pub", "actions/get-draft/action.md"),
+        *("connector/connector.wasm", "connector/manifest.toml"),
     ],
 )
 def test_what_is_no_file_in_a_folder_is_neither_read_nor_left_out(

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port.intents import AcceptSuite
 from aileron_core.releases.suite import LIST_FILE, archive_of
-from tests.core.releases.conftest import rewrite
-from tests.core.releases.test_publishers import NAME, Repository, accept, home, repository
+from tests.core.releases.conftest import NAME, rewrite
+from tests.core.releases.test_publishers import Repository, accept, accept_suite, repository
 from tests.support.core_harness import Core
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import aileron, aileron_json
 
-__all__ = ["home", "repository"]
+__all__ = ["repository"]
 
 PLACE = "/aileron/mail-drafts/releases"
 pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
@@ -48,11 +47,7 @@ def github() -> Iterator[tuple[GitHub, tuple[str, ...]]]:
 
 async def accept_all(core: Core) -> None:
     """Accept all that waits, which is one item."""
-    shown = core.app.library.not_accepted()
-    (suite_id,) = {each.suite.suite_id if each.suite else "" for each in shown}
-    files = tuple((each.file, each.digest) for each in shown)
-    keys = tuple((each.file, each.signed_with) for each in shown if each.signed_with)
-    await core.do(AcceptSuite(suite_id=suite_id, files=files, signed_with=keys))
+    await accept_suite(core, core.app.library.not_accepted())
 
 
 def versions(core: Core) -> dict[str, str]:
@@ -64,12 +59,10 @@ async def test_a_newer_release_waits_until_it_is_accepted_and_the_one_before_is_
 ) -> None:
     """What is not in it any more stays; nothing is fetched where there is nothing newer."""
     service, led = github
-    repository.make_key("key")
-    repository.add(repository.release("1.4.0", "key"), home)
+    repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
         await accept_all(core)
-    send = repository.folder / "actions" / "send-draft" / "action.md"
-    rewrite(send, "already written", "written")
+    rewrite(repository.folder / "actions/send-draft/action.md", "already written", "written")
     shutil.rmtree(repository.folder / "actions" / "list-drafts")
     rewrite(repository.folder / LIST_FILE, ', "actions/list-drafts"', "")
     service.archive = archive_of(repository.release("1.5.0", "key"))
@@ -79,15 +72,11 @@ async def test_a_newer_release_waits_until_it_is_accepted_and_the_one_before_is_
     assert "installed github://aileron/mail-drafts@1.5.0" in said
     async with Core.open(home, accept=False) as core:
         assert set(versions(core).values()) == {"1.4.0"}
-        assert {e.suite and e.suite.gone for e in core.app.library.not_accepted()} == {
-            ("list-drafts",)
-        }
+        gone = {each.suite and each.suite.gone for each in core.app.library.not_accepted()}
+        assert gone == {("list-drafts",)}
         await accept_all(core)
-        assert versions(core) == {
-            "get-draft": "1.5.0",
-            "list-drafts": "1.4.0",
-            "send-draft": "1.5.0",
-        }
+        now = {"get-draft": "1.5.0", "list-drafts": "1.4.0", "send-draft": "1.5.0"}
+        assert versions(core) == now
     service.asked.clear()
     body = aileron_json("update", "aileron/mail-drafts", *led, home=home)
     assert body["looked"] == [{"name": NAME, "accepted": "1.5.0", "newest": "1.5.0", "gone": []}]

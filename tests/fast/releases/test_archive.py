@@ -198,13 +198,8 @@ def _pax(files: dict[str, bytes]) -> bytes:
             archive.addfile(folder)
         for name, data in files.items():
             info = tarfile.TarInfo(f"./{name}")
-            info.size, info.mtime, info.uid, info.uname, info.mode = (
-                len(data),
-                1.5,
-                501,
-                "me",
-                0o4777,
-            )
+            info.size, info.mtime, info.uid = len(data), 1.5, 501
+            info.uname, info.mode = "me", 0o4777
             archive.addfile(info, io.BytesIO(data))
     return buffer.getvalue()
 

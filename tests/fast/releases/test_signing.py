@@ -35,21 +35,30 @@ def private(key: Ed25519PrivateKey | rsa.RSAPrivateKey, kind: PrivateFormat) -> 
     return key.private_bytes(Encoding.PEM, kind, NoEncryption())
 
 
+def keygen(folder: Path, *words: str) -> str:
+    command = ("ssh-keygen", *words)
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def signed_by_ssh(folder: Path, namespace: str) -> bytes:
+    """Return ssh-keygen's signature of the sums, with the key in the folder."""
+    (folder / "SHA256SUMS").write_bytes(SUMS)
+    keygen(folder, "-q", "-Y", "sign", "-n", namespace, "-f", "key", "SHA256SUMS")
+    return (folder / "SHA256SUMS.sig").read_bytes()
+
+
 @needs_ssh
 @pytest.mark.parametrize("kind", [PrivateFormat.OpenSSH, PrivateFormat.PKCS8])
 def test_ssh_keygen_makes_and_takes_the_same_bytes(tmp_path: Path, kind: PrivateFormat) -> None:
     """With a key in either format; the fingerprint is the one that it prints."""
     (tmp_path / "key").write_bytes(private(KEY, PrivateFormat.OpenSSH))
     (tmp_path / "key").chmod(0o600)
-    (tmp_path / "SHA256SUMS").write_bytes(SUMS)
-    sign = ("ssh-keygen", "-q", "-Y", "sign", "-n", "aileron-suite", "-f", "key", "SHA256SUMS")
-    subprocess.run(sign, cwd=tmp_path, check=True, capture_output=True)
-    theirs = (tmp_path / "SHA256SUMS.sig").read_bytes()
+    theirs = signed_by_ssh(tmp_path, "aileron-suite")
     assert theirs == sign_sums(SUMS, read_private_key(private(KEY, kind), "key"))
-    shown = subprocess.run(
-        ("ssh-keygen", "-lf", "key"), cwd=tmp_path, check=True, capture_output=True
-    )
-    assert verify_sums(SUMS, theirs, "s").fingerprint in shown.stdout.decode()
+    assert verify_sums(SUMS, theirs, "s").fingerprint in keygen(tmp_path, "-lf", "key")
+    public = keygen(tmp_path, "-y", "-f", "key").encode()
+    pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    assert {read_public_key(each, "k") for each in (public, pem, PUBLIC.line)} == {PUBLIC}
 
 
 def test_a_signature_counts_for_its_sums_and_purpose_alone() -> None:
@@ -70,13 +79,9 @@ def test_a_signature_counts_for_its_sums_and_purpose_alone() -> None:
 def test_other_signatures_of_ssh_keygen_are_refused(
     tmp_path: Path, kind: str, namespace: str, said: str
 ) -> None:
-    (tmp_path / "SHA256SUMS").write_bytes(SUMS)
-    make = ("ssh-keygen", "-q", "-t", kind, "-N", "", "-f", "key")
-    sign = ("ssh-keygen", "-q", "-Y", "sign", "-n", namespace, "-f", "key", "SHA256SUMS")
-    for command in (make, sign):
-        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    keygen(tmp_path, "-q", "-t", kind, "-N", "", "-f", "key")
     with pytest.raises(FileProblems, match=said):
-        verify_sums(SUMS, (tmp_path / "SHA256SUMS.sig").read_bytes(), "s")
+        verify_sums(SUMS, signed_by_ssh(tmp_path, namespace), "s")
 
 
 OF_ORDER_8 = (
@@ -100,13 +105,9 @@ def test_a_key_for_which_anybody_can_sign_is_refused(y: int, sign: int) -> None:
     body = base64.b64decode("".join(forged.decode().splitlines()[1:-1]))
     for before, after in ((PUBLIC.raw, raw), (body[-64:], made)):
         body = body.replace(before, after)
-    lines = (
-        b"-----BEGIN SSH SIGNATURE-----",
-        base64.b64encode(body),
-        b"-----END SSH SIGNATURE-----",
-    )
+    head, tail = b"-----BEGIN SSH SIGNATURE-----\n", b"\n-----END SSH SIGNATURE-----"
     with pytest.raises(FileProblems, match="has a key of small order"):
-        verify_sums(SUMS, b"\n".join(lines), "s")
+        verify_sums(SUMS, head + base64.b64encode(body) + tail, "s")
     assert not PublisherKey(raw).signed(made, SUMS)
 
 
@@ -159,13 +160,3 @@ def test_another_public_key_is_refused_by_its_kind(name: str) -> None:
     data, said = BAD_PUBLIC_KEYS[name]
     with pytest.raises(FileProblems, match=said):
         read_public_key(data, "publisher.pub")
-
-
-@needs_ssh
-def test_a_public_key_is_read_in_either_format(tmp_path: Path) -> None:
-    (tmp_path / "key").write_bytes(private(KEY, PrivateFormat.OpenSSH))
-    (tmp_path / "key").chmod(0o600)
-    command = ("ssh-keygen", "-y", "-f", "key")
-    theirs = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout
-    pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    assert {read_public_key(each, "k") for each in (theirs, pem, PUBLIC.line)} == {PUBLIC}
