@@ -96,30 +96,19 @@ async def test_copies_are_private_and_go_with_what_they_are_for(core: Core, home
     assert gone not in kept_copies(home)
 
 
-async def test_what_was_accepted_before_copies_were_kept_is_said_to_be_missing(
-    start: Start, home: Path
-) -> None:
-    """An old home has no copies: they are made of what is still as it was accepted, of no more."""
-    async with start():
-        pass
-    shutil.rmtree(home / "store" / "accepted")
-    ungate(home)
-    async with start(accept=False) as core:
-        view = await offered_file(core, "send-draft")
-        assert (view.before.text, view.before.changes) == (None, ())
-        assert len(kept_copies(home)) == 2, "of the other two"
-
-
-@pytest.mark.parametrize("damage", ["changed", "a link", "a folder"])
-async def test_a_damaged_copy_is_not_shown_as_what_was_accepted(
+@pytest.mark.parametrize("damage", ["none is kept", "changed", "a link", "a folder"])
+async def test_a_copy_that_is_missing_or_damaged_is_not_shown_as_what_was_accepted(
     start: Start, home: Path, damage: str
 ) -> None:
+    """An old home has no copies: they are made of what is still as it was accepted, of no more."""
     async with start():
         pass
     copy = home / "store" / "accepted" / digest(file(home))
     text = copy.read_bytes()
     copy.unlink()
-    if damage == "changed":
+    if damage == "none is kept":
+        shutil.rmtree(copy.parent)
+    elif damage == "changed":
         copy.write_bytes(text.replace(b"required = true", b"required = false"))
     elif damage == "a link":
         (home / "elsewhere").write_bytes(text)
@@ -129,7 +118,8 @@ async def test_a_damaged_copy_is_not_shown_as_what_was_accepted(
     ungate(home)
     async with start(accept=False) as core:
         view = await offered_file(core, "send-draft")
-        assert view.before.text is None
+        assert (view.before.text, view.before.changes) == (None, ())
+        assert damage != "none is kept" or len(kept_copies(home)) == 2, "of the other two"
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
@@ -147,9 +137,8 @@ async def test_a_connector_with_another_manifest_stands_beside_the_accepted_one(
     view = await offered_file(core, f"local://aileron/mail-drafts@{version}")
     assert view.change == ("changed" if version == "0.1.0" else "new")
     assert (view.content.text, view.before.text) == (new, old)
-    assert [(each.kind, each.after) for each in view.before.wider] == [
-        ("hosts", "evil.example:443")
-    ]
+    wider = [(each.kind, each.after) for each in view.before.wider]
+    assert wider == [("hosts", "evil.example:443")]
     shown = [each for each in core.app.library.items() if each.digest == view.digest]
     assert [each.content for each in shown] == [view.content], "in the view of actions too"
 
@@ -178,6 +167,7 @@ def changed_home(home: Path) -> Path:
 
 
 def test_a_changed_action_is_printed_with_what_it_allows_more(changed_home: Path) -> None:
+    """And a name that is nearly one is suggested."""
     page = printed_page(changed_home, "action", "show", "send-draft")
     for part in (
         "▲ allows more than before: no longer asks you",
@@ -190,6 +180,10 @@ def test_a_changed_action_is_printed_with_what_it_allows_more(changed_home: Path
     ):
         assert part in page
     assert "\x1b" not in page
+    page = printed_page(changed_home, "action", "show", "send-darft")
+    assert "Did you mean send-draft?" in page
+    page = printed_page(changed_home, "connector", "show", "mail-draft")
+    assert "Did you mean mail-drafts?" in page
 
 
 def test_programs_get_the_texts_and_the_changes(changed_home: Path) -> None:
@@ -197,16 +191,9 @@ def test_programs_get_the_texts_and_the_changes(changed_home: Path) -> None:
     assert (body["state"], body["is_update"], body["module"]) == ("held_back", True, None)
     assert "\x1b[2JSends" in body["text"]
     assert "required = true" in body["before"]["text"]
-    assert body["before"]["changes"][0] == {
-        "direction": "wider", "kind": "asks_no_more", "name": "", "before": "", "after": "",
-    }  # fmt: skip
+    change = body["before"]["changes"][0]
+    assert (change.pop("direction"), change.pop("kind")) == ("wider", "asks_no_more")
+    assert change == {"name": "", "before": "", "after": ""}
     body = json.loads(printed_page(changed_home, "connector", "show", "mail-drafts", "--json"))
     assert (body["state"], body["before"]) == ("ready", None)
     assert "sha256:" in body["module"]
-
-
-def test_a_name_that_is_nearly_one_is_suggested(changed_home: Path) -> None:
-    assert "Did you mean send-draft?" in printed_page(changed_home, "action", "show", "send-darft")
-    assert "Did you mean mail-drafts?" in printed_page(
-        changed_home, "connector", "show", "mail-draft"
-    )

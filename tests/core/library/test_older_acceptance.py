@@ -76,17 +76,31 @@ def make_older(home: Path) -> None:
     )
 
 
+async def accept_policy(core: Core) -> None:
+    """Accept the rules, which alone wait."""
+    (item,) = core.app.library.not_accepted()
+    await core.do(Accept(kind="policy", name=item.name, digest=item.digest))
+
+
+@pytest.fixture
+async def ruled(home: Path) -> None:
+    """A home with accepted rules, and without a vault."""
+    home.mkdir(mode=0o700, exist_ok=True)
+    (home / "policy.toml").write_text(RULES, encoding="utf-8")
+    async with opened(home) as core:
+        await accept_policy(core)
+
+
 @pytest.fixture
 async def older(home: Path) -> None:
-    """Such a home, with both files accepted and a vault."""
+    """A home of a version before schema 7, with both files accepted and a vault."""
     home.mkdir(mode=0o700, exist_ok=True)
     (home / "config.toml").write_text(MINE, encoding="utf-8")
     (home / "policy.toml").write_text(RULES, encoding="utf-8")
     async with opened(home) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         await core.until_record("library.authenticated", 3)
-        (item,) = core.app.library.not_accepted()
-        await core.do(Accept(kind="policy", name=item.name, digest=item.digest))
+        await accept_policy(core)
     make_older(home)
 
 
@@ -123,23 +137,13 @@ ATTACKS = [
     "UPDATE pins SET taken_by = '--accept-installed' WHERE kind = 'settings'",
     "DELETE FROM pins WHERE kind = 'settings'",
     "DELETE FROM meta WHERE key = 'hmac of settings'",
-    (
-        "UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'hmac of policy') "
-        "WHERE key = 'hmac of settings'"
-    ),
+    "UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'hmac of policy') WHERE key = 'hmac of settings'",
     "DELETE FROM audit WHERE event IN ('library.accepted', 'library.authenticated')",
 ]
 
 
-@pytest.mark.parametrize(
-    ("attack", "migrated"),
-    [
-        (attack, migrated)
-        for attack in ATTACKS
-        for migrated in (False, True)
-        if migrated or " pins " not in attack  # before the migration there is no row
-    ],
-)
+@pytest.mark.parametrize("migrated", [False, True])
+@pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.usefixtures("older")
 async def test_nothing_that_was_not_signed_is_accepted(
     home: Path, attack: str, migrated: bool
@@ -147,6 +151,8 @@ async def test_nothing_that_was_not_signed_is_accepted(
     """Whether the row was touched before the first unlock or the bytes of the home before the migration."""
     if migrated:
         migrate(home / "aileron.db")
+    elif " pins " in attack:
+        return  # before the migration there is no row
     if "digest" in attack:
         (home / "config.toml").write_text(ITS_OWN, encoding="utf-8")
     change_rows(home, attack)
@@ -168,14 +174,10 @@ async def test_the_signature_of_the_bare_digest_counts_no_more_once_the_row_is_s
 
 
 @pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.usefixtures("ruled")
 async def test_without_a_vault_the_record_of_the_acceptance_is_enough(
     home: Path, changed: bool
 ) -> None:
-    home.mkdir(mode=0o700, exist_ok=True)
-    (home / "policy.toml").write_text(RULES, encoding="utf-8")
-    async with opened(home) as core:
-        (item,) = core.app.library.not_accepted()
-        await core.do(Accept(kind="policy", name=item.name, digest=item.digest))
     make_older(home)
     if changed:
         (home / "policy.toml").write_text(f"{RULES}\n{RULES}", encoding="utf-8")
@@ -183,29 +185,19 @@ async def test_without_a_vault_the_record_of_the_acceptance_is_enough(
         assert core.app.accepted_policy.count is not changed
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [
-        "DELETE FROM pins WHERE kind = 'policy'",
-        "UPDATE pins SET digest = 'x' WHERE kind = 'policy'",
-    ],
-)
+@pytest.mark.parametrize("attack", ["DELETE FROM pins", "UPDATE pins SET digest = 'x'"])
+@pytest.mark.usefixtures("ruled")
 async def test_rules_whose_row_was_touched_are_not_taken_for_new_ones(
     home: Path, attack: str
 ) -> None:
     """Without a vault the record alone still says that some were accepted."""
-    home.mkdir(mode=0o700, exist_ok=True)
-    (home / "policy.toml").write_text(RULES, encoding="utf-8")
-    async with opened(home) as core:
-        (item,) = core.app.library.not_accepted()
-        await core.do(Accept(kind="policy", name=item.name, digest=item.digest))
-    change_rows(home, attack)
+    change_rows(home, f"{attack} WHERE kind = 'policy'")
     for _ in range(2):
         async with opened(home) as core:
             (item,) = core.app.library.not_accepted()
             assert (item.change, core.app.accepted_policy.count) == ("changed", False)
             assert await core.records("library.unverified")
     async with opened(home) as core:
-        await core.do(Accept(kind="policy", name=item.name, digest=item.digest))
+        await accept_policy(core)
     async with opened(home) as core:
         assert core.app.accepted_policy.count

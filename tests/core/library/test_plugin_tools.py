@@ -43,15 +43,11 @@ async def test_a_session_has_the_exposed_ops_as_tools_and_no_other_session_has(
     async with start() as core:
         mine = await launched_with(core, *OPS)
         tools = listed_tools(core, mine)
-        assert {name: tools[f"{PLUGIN}_{name}"] for name in OPS} == {
-            "get_draft": False, "list_drafts": False, "send_draft": True,
-        }  # fmt: skip
+        gated = {name: tools[f"{PLUGIN}_{name}"] for name in OPS}
+        assert gated == {"get_draft": False, "list_drafts": False, "send_draft": True}
         assert not any(name.startswith(PLUGIN) for name in listed_tools(core, core.session))
-        (item,) = (
-            each
-            for each in AgentApi(core.app).list_actions(mine)["items"]
-            if each["name"] == f"{PLUGIN}.send_draft"
-        )
+        items = AgentApi(core.app).list_actions(mine)["items"]
+        (item,) = (each for each in items if each["name"] == f"{PLUGIN}.send_draft")
         assert item["description"].startswith("Send a draft to everyone")
         assert item["input_schema"]["required"] == ["draft_id"]
 

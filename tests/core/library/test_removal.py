@@ -4,8 +4,7 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from aileron_tui.cli.output import CommandContext
 from tests.support.core_harness import PASSPHRASE, Core, Start, change_rows, unlock
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
-Remove = Callable[[Path], None]
 
 
 def draft_file(home: Path) -> Path:
@@ -44,24 +42,26 @@ def item_states(core: Core) -> dict[str, str]:
     return {each.name: each.state for each in core.app.library.items()}
 
 
+def remove_now(home: Path, command: Callable[[CommandContext, str], int], name: str) -> None:
+    """Run the command that removes *name*."""
+    assert command(CommandContext(home=home, json=False, color=False), name) == 0
+
+
 def beside(home: Path, path: Path) -> Path:
     """Copy a file or folder out of the home, with its times, as a program would that puts it back."""
     kept = home.parent / "kept"
-    if path.is_dir():
-        return shutil.copytree(path, kept)
-    kept.write_bytes(path.read_bytes())
-    shutil.copystat(path, kept)
-    return kept
+    return shutil.copytree(path, kept) if path.is_dir() else shutil.copy2(path, kept)
 
 
 @pytest.mark.parametrize("running", [True, False])
 @pytest.mark.parametrize(
     ("name", "recorded", "place"),
     [
-        pytest.param("get-draft", "get-draft.md", draft_file, id="action"),
-        pytest.param(CONNECTOR, CONNECTOR, connector_folder, id="connector"),
-        pytest.param(CONNECTOR, CONNECTOR, module_file, id="module"),
+        ("get-draft", "get-draft.md", draft_file),
+        (CONNECTOR, CONNECTOR, connector_folder),
+        (CONNECTOR, CONNECTOR, module_file),
     ],
+    ids=["action", "connector", "module"],
 )
 async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
     start: Start, home: Path, name: str, recorded: str, place: Callable[[Path], Path], running: bool
@@ -106,44 +106,28 @@ async def protect_and_lock(core: Core) -> None:
     core.app.vault.lock()
 
 
-@asynccontextmanager
-async def served(core: Core) -> AsyncGenerator[None]:
-    """Have *core* answer commands at its home's socket."""
-    async with EmbeddedServer(create_app(core.app), [bind_unix(core.app.home.socket)]):
-        yield
-
-
 @pytest.mark.parametrize("vault", [False, True])
 @pytest.mark.parametrize("running", [True, False])
-@pytest.mark.parametrize(
-    ("command", "name", "place"),
-    [
-        pytest.param(remove_action, "get-draft", draft_file, id="action"),
-        pytest.param(remove_connector, "mail-drafts", connector_folder, id="connector"),
-    ],
-)
+@pytest.mark.parametrize("is_action", [True, False], ids=["action", "connector"])
 async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
-    start: Start,
-    home: Path,
-    command: Callable[[CommandContext, str], int],
-    name: str,
-    place: Callable[[Path], Path],
-    running: bool,
-    vault: bool,
+    start: Start, home: Path, is_action: bool, running: bool, vault: bool
 ) -> None:
     """The console need not have seen that it was gone, and a locked vault is no reason to wait."""
-    path = place(home)
+    path = draft_file(home) if is_action else connector_folder(home)
     kept = beside(home, path)
 
     def remove() -> None:
-        assert command(CommandContext(home=home, json=False, color=False), name) == 0
+        if is_action:
+            remove_now(home, remove_action, "get-draft")
+        else:
+            remove_now(home, remove_connector, "mail-drafts")
         kept.rename(path)
 
     async with start() as core:
         if vault:
             await protect_and_lock(core)
-        if running:
-            async with served(core):
+        if running:  # it answers commands at its home's socket
+            async with EmbeddedServer(create_app(core.app), [bind_unix(core.app.home.socket)]):
                 await asyncio.to_thread(remove)
             assert "get-draft" not in core.ready()
     if not running:
@@ -153,7 +137,7 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
         assert len(await core.records("library.removed")) == 1
         if vault:
             await unlock(core)
-            await core.until(lambda: "list-drafts" in core.ready() or place is not draft_file)
+            await core.until(lambda: "list-drafts" in core.ready() or not is_action)
         assert "get-draft" not in core.ready()
         assert "aileron.db" not in {each.file for each in core.app.library.problems_and_alarms()}
 
@@ -191,12 +175,10 @@ async def test_what_is_removed_after_an_alarm_counts_no_more_once_the_hmac_is_ba
         elif way == "by a command":
             await core.do(RemoveFile(kind="action", file=path.name))
     if path.exists():
-        context = CommandContext(home=home, json=False, color=False)
-        assert await asyncio.to_thread(remove_action, context, "get-draft") == 0
+        await asyncio.to_thread(remove_now, home, remove_action, "get-draft")
     kept.rename(path)
-    put_back = (
-        f"INSERT OR IGNORE INTO {each} SELECT * FROM older.{each}" for each in ("meta", "pins")
-    )
+    insert = "INSERT OR IGNORE INTO {0} SELECT * FROM older.{0}"
+    put_back = [insert.format(each) for each in ("meta", "pins")]
     change_rows(home, f"ATTACH '{older}' AS older", *put_back)
     async with start() as core:
         await unlock(core)
@@ -225,7 +207,7 @@ def move_away_and_back(path: Path) -> None:
 
 @pytest.mark.parametrize("save", [rename_over, unlink_and_create, move_away_and_back])
 async def test_a_file_that_is_saved_as_it_was_was_not_removed(
-    core: Core, home: Path, save: Remove
+    core: Core, home: Path, save: Callable[[Path], None]
 ) -> None:
     """As editors save: between two looks of the console it is the same file, in the same bytes."""
     await core.app.library.poll()
@@ -332,12 +314,9 @@ async def test_a_yes_ends_with_a_removal_that_comes_before_it_is_recorded(
             await keep(digests)
 
         monkeypatch.setattr(library, "_keep", remove_meanwhile)
+        yes = Accept(kind="action", name=view.name, digest=view.digest)
         files = ((view.file, view.digest),)
-        await core.do(
-            AcceptSuite(suite_id="none", files=files)
-            if together
-            else Accept(kind="action", name=view.name, digest=view.digest)
-        )
+        await core.do(AcceptSuite(suite_id="none", files=files) if together else yes)
         await removing[0]
         kept.rename(path)
         await library.poll()

@@ -1,10 +1,7 @@
 """The time that an action names and its file does not limit: shown before it is accepted, and given with that alone."""
 
 import shutil
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -78,33 +75,26 @@ async def test_what_was_not_shown_is_not_accepted(home: Path) -> None:
     async with Core.open(home, accept=False) as core:
         view = await proposed(core)
         for seconds in (0, 119):
+            yes = Accept(kind="action", name=view.name, digest=view.digest, run_seconds=seconds)
             with pytest.raises(Conflict, match="changed while you were reviewing"):
-                await core.do(
-                    Accept(kind="action", name=view.name, digest=view.digest, run_seconds=seconds)
-                )
+                await core.do(yes)
         assert await core.records("library.accepted") == []
 
 
-@contextmanager
-def without_connectors(home: Path) -> Generator[None]:
-    """Take the installed connectors away for as long as the context is open."""
-    with TemporaryDirectory() as away:
-        shutil.move(home / "store" / "connectors", away)
-        yield
-        shutil.move(Path(away) / "connectors", home / "store")
-
-
-async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> None:
+async def test_a_time_named_after_the_acceptance_is_not_given(home: Path, tmp_path: Path) -> None:
     """The connector came later: the file was accepted with the usual time, and has that.
 
     A row of another program's in the database gives it no more.
     """
     hash_ = install_sleeper(home, seconds=0, more=NAMES_120)
     write_action(home, "long-work", hash_)
-    with without_connectors(home):
-        async with Core.open(home, accept=False) as core:
-            assert (await proposed(core)).run_time is None
-            await accept_shown(core)
+    connectors = home / "store" / "connectors"
+    shutil.move(connectors, tmp_path / "away")
+    async with Core.open(home, accept=False) as core:
+        assert (await proposed(core)).run_time is None
+        await accept_shown(core)
+    shutil.rmtree(connectors, ignore_errors=True)
+    shutil.move(tmp_path / "away", connectors)
     async with Core.open(home, accept=False) as core:
         await accept_shown(core, CONNECTOR)
         item = next(each for each in core.app.library.items() if each.name == "long-work")
@@ -147,6 +137,5 @@ async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
         view = await proposed(core)
         changes = view.before.changes if view.before is not None else ()
         wider = [each for each in changes if each.direction == "wider"]
-        assert [(each.kind, each.before, each.after) for each in wider] == [
-            ("wall_seconds", "40", "120")
-        ]
+        widened = [(each.kind, each.before, each.after) for each in wider]
+        assert widened == [("wall_seconds", "40", "120")]

@@ -15,6 +15,13 @@ def new_version(home: Path, name: str = "send-draft") -> None:
     path.write_text(path.read_text().replace("0.1.0", "0.2.0", 1) + "\nOne more line.\n")
 
 
+async def accept_new_version(core: Core, home: Path) -> None:
+    new_version(home)
+    await core.app.library.poll()
+    (waits,) = core.app.library.not_accepted()
+    await core.app.library.accept("action", "send-draft", waits.digest, by="person")
+
+
 async def test_what_was_accepted_counts_until_the_changed_file_is_accepted(
     start: Start, home: Path, mailbox: Mailbox
 ) -> None:
@@ -43,18 +50,14 @@ async def test_a_call_under_what_was_replaced_runs_nothing_and_names_the_new_ver
     core: Core, home: Path, mailbox: Mailbox
 ) -> None:
     view = await core.ask()
-    new_version(home)
-    await core.app.library.poll()
-    (waits,) = core.app.library.not_accepted()
-    await core.app.library.accept("action", "send-draft", waits.digest, by="person")
+    await accept_new_version(core, home)
     assert (await core.run(view)).state == "failed"
     failure = await core.failure(view)
     assert failure.class_ == "conflict"
     assert "send-draft.md was replaced by its version 0.2.0" in failure.message
     assert mailbox.state()["sent"] == []
-    (_, record) = [
-        r for r in await core.records("library.accepted") if r["name"] == "send-draft.md"
-    ]
+    accepted = await core.records("library.accepted")
+    (_, record) = [each for each in accepted if each["name"] == "send-draft.md"]
     assert record["connectors"]
 
 
@@ -66,10 +69,7 @@ async def test_what_runs_ends_as_it_was_approved_though_an_update_is_accepted_me
     with hold_answers(mailbox, "POST send") as sending:
         running = asyncio.ensure_future(core.run(view))
         await sending()
-        new_version(home)
-        await core.app.library.poll()
-        (waits,) = core.app.library.not_accepted()
-        await core.app.library.accept("action", "send-draft", waits.digest, by="person")
+        await accept_new_version(core, home)
         assert core.app.library.find("send-draft").action.version == "0.2.0"
     assert (await running).state == "completed"
     assert len(mailbox.state()["sent"]) == 1

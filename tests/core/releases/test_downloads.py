@@ -18,6 +18,7 @@ from aileron_core.releases import github as module
 from aileron_core.releases.archive import write_archive
 from aileron_core.releases.github import Downloads, read_url
 from aileron_core.releases.suite import Release, archive_of, pack, read_suite
+from tests.core.releases.conftest import served
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import CLI, aileron, aileron_json
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
@@ -109,21 +110,18 @@ def test_a_private_address_is_asked_for_a_mirror_alone(tmp_path: Path) -> None:
 
 def test_action_add_takes_a_url(packed: Release, tmp_path: Path) -> None:
     """What is printed and what the home notes of it has no secret of its query, with or without a path before that."""
-
-    def answer(asked: HttpRequest, _body: bytes) -> None:
-        reply(asked, 200, archive_of(packed), {})
-
     home = tmp_path / "home"
-    with http_server(answer) as server:
-        route = f"files.example:443=127.0.0.1:{server.server_address[1]}"
-        unsigned = ("action", "add", "--route", route, "https://files.example?secret=1")
+    body = archive_of(packed)
+    there = {"/?secret=1": body, "/suite.tar.gz?secret=1": body}
+    with served(there, "files.example") as routes:
+        unsigned = ("action", "add", *routes, "https://files.example?secret=1")
         refused = aileron(*unsigned, home=home, code=1).stderr
         assert "https://files.example: is not signed" in refused
         assert "secret" not in refused
-        words = ("--unsigned", "--route", route, f"{URL}?secret=1")
-        body = aileron_json("action", "add", *words, home=home)
-    assert body["connectors"][0]["hash"] == packed.connector_hash
-    assert len(body["items"]) == 3
+        words = ("--unsigned", *routes, f"{URL}?secret=1")
+        added = aileron_json("action", "add", *words, home=home)
+    assert added["connectors"][0]["hash"] == packed.connector_hash
+    assert len(added["items"]) == 3
     written = b"".join(each.read_bytes() for each in home.rglob("*") if each.is_file())
     assert URL.encode() in written
     assert b"secret" not in written

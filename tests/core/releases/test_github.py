@@ -16,7 +16,7 @@ from aileron_core.errors import AileronError, FileProblems
 from aileron_core.releases.archive import read_archive, write_archive
 from aileron_core.releases.github import Downloads, GitHub, GitHubSource
 from aileron_core.releases.suite import LIST_FILE, Release, archive_of, pack, read_suite
-from tests.core.releases.conftest import ACTIONS, NAME, published_as
+from tests.core.releases.conftest import ACTIONS, NAME, published_as, served
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import Console, aileron, aileron_json
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
@@ -81,23 +81,28 @@ def test_the_newest_release_is_found_by_its_redirect(hosts: FourHosts, packed: R
     assert len(hosts.service.seen) == 2
 
 
-def put_single_archives(hosts: FourHosts, packed: Release) -> None:
-    hosts.put(RAW, f"{BASE}/v1.4.0/suite.toml", packed.files[LIST_FILE])
+def put_single_archives(
+    hosts: FourHosts, packed: Release, host: str, base: str, action: str, raw: tuple[str, str]
+) -> None:
+    """Put the suite in the older layout; the path of an action's archive is *action* with its name."""
+    hosts.put(*raw, packed.files[LIST_FILE])
     parts = {MODULE_FILE: packed.module, MANIFEST_FILE: packed.manifest, "signature.sig": b"0"}
-    download = f"{BASE}/releases/download"
-    hosts.put("github.com", f"{download}/v1.4.0/aileron.tar.gz", write_archive(parts))
+    hosts.put(host, f"{base}/v1.4.0/aileron.tar.gz", write_archive(parts))
     for name in ACTIONS:
         archive = write_archive({"action.md": packed.files[f"actions/{name}.md"]})
-        hosts.put("github.com", f"{download}/actions%2F{name}%2Fv1.4.0/aileron.tar.gz", archive)
+        hosts.put(host, f"{base}/{action.format(name)}/aileron.tar.gz", archive)
+
+
+DOWNLOADS = f"{BASE}/releases/download"
+OF_GITHUB = ("github.com", DOWNLOADS, "actions%2F{}%2Fv1.4.0", (RAW, f"{BASE}/v1.4.0/suite.toml"))
 
 
 def test_a_repository_with_an_archive_for_each_file_makes_a_suite(
     hosts: FourHosts, packed: Release
 ) -> None:
-    put_single_archives(hosts, packed)
+    put_single_archives(hosts, packed, *OF_GITHUB)
     found = hosts.read(f"{NAME}@1.4.0")
-    assert found.actions == packed.actions
-    assert found.connector_hash == packed.connector_hash
+    assert (found.actions, found.connector_hash) == (packed.actions, packed.connector_hash)
 
 
 def test_what_is_not_what_was_asked_for_is_refused(hosts: FourHosts, packed: Release) -> None:
@@ -119,15 +124,12 @@ def test_what_is_not_what_was_asked_for_is_refused(hosts: FourHosts, packed: Rel
         hosts.release(archive)
         with pytest.raises(FileProblems, match=said):
             hosts.read(f"{NAME}@1.4.0")
-    other = f"{BASE}/releases/download/v1.5.0/aileron-suite.tar.gz"
-    hosts.put("github.com", other, whole)
+    hosts.put("github.com", f"{DOWNLOADS}/v1.5.0/aileron-suite.tar.gz", whole)
     with pytest.raises(FileProblems, match=r"is github://aileron/mail-drafts@1\.4\.0, not what"):
         hosts.read(f"{NAME}@1.5.0")
     hosts.there.clear()
-    put_single_archives(hosts, packed)
-    del hosts.there[
-        "github.com", f"{BASE}/releases/download/actions%2Fget-draft%2Fv1.4.0/aileron.tar.gz"
-    ]
+    put_single_archives(hosts, packed, *OF_GITHUB)
+    del hosts.there["github.com", f"{DOWNLOADS}/actions%2Fget-draft%2Fv1.4.0/aileron.tar.gz"]
     with pytest.raises(FileProblems, match=r"has no github\.com/.*get-draft"):
         hosts.read(f"{NAME}@1.4.0")
 
@@ -139,13 +141,8 @@ def test_a_mirror_has_the_same_releases_as_plain_files(hosts: FourHosts, packed:
     hosts.put("files.example", f"{base}/v1.4.0/aileron-suite.tar.gz", archive_of(packed))
     assert hosts.read(NAME, mirror).files == packed.files
     hosts.there.clear()
-    parts = {MODULE_FILE: packed.module, MANIFEST_FILE: packed.manifest, "signature.sig": b"0"}
-    hosts.put("files.example", f"{base}/v1.4.0/suite.toml", packed.files[LIST_FILE])
-    hosts.put("files.example", f"{base}/v1.4.0/aileron.tar.gz", write_archive(parts))
-    for name in ACTIONS:
-        archive = write_archive({"action.md": packed.files[f"actions/{name}.md"]})
-        place = f"{base}/actions/{name}/v1.4.0/aileron.tar.gz"
-        hosts.put("files.example", place, archive)
+    raw = ("files.example", f"{base}/v1.4.0/suite.toml")
+    put_single_archives(hosts, packed, "files.example", base, "actions/{}/v1.4.0", raw)
     assert hosts.read(f"{NAME}@1.4.0", f"{mirror}/").actions == packed.actions
     hosts.put("files.example", f"{base}/latest", b"<html>")
     with pytest.raises(FileProblems, match="has no release"):
@@ -183,7 +180,7 @@ def test_the_archives_of_the_original_project_are_read_from_its_layout(
     key.public_key().verify(parts["signature.sig"], own.module + own.manifest)
     for file in written.rglob("*.tar.gz"):
         tag = quote(str(file.parent.relative_to(written)), safe="")
-        hosts.put("github.com", f"{BASE}/releases/download/{tag}/{file.name}", file.read_bytes())
+        hosts.put("github.com", f"{DOWNLOADS}/{tag}/{file.name}", file.read_bytes())
     hosts.put(RAW, f"{BASE}/v1.4.0/suite.toml", (written / "v1.4.0/suite.toml").read_bytes())
     found = hosts.read(f"{NAME}@1.4.0")
     assert (found.actions, found.connector_hash) == (own.actions, own.connector_hash)
@@ -203,18 +200,12 @@ def test_a_source_of_another_form_is_refused(source: str) -> None:
 def test_action_add_takes_a_repository(packed: Release, tmp_path: Path, mirror: str) -> None:
     """The connector and the one action that was named; nothing of them is accepted."""
     path = f"{BASE}/v1.4.0/aileron-suite.tar.gz" if mirror else SUITE
-
-    def answer(asked: HttpRequest, _body: bytes) -> None:
-        found = archive_of(packed) if asked.path == path else b""
-        reply(asked, 200 if found else 404, found, {})
-
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(f'[store]\nmirror = "{mirror}"\n')
-    with http_server(answer) as server:
-        host = "files.example" if mirror else "github.com"
-        route = f"{host}:443=127.0.0.1:{server.server_address[1]}"
-        words = ("--unsigned", "--route", route, f"{NAME}/actions/get-draft@1.4.0")
+    host = "files.example" if mirror else "github.com"
+    with served({path: archive_of(packed)}, host) as routes:
+        words = ("--unsigned", *routes, f"{NAME}/actions/get-draft@1.4.0")
         body = aileron_json("action", "add", *words, home=home)
     assert [each["name"] for each in body["items"]] == ["get-draft"]
     assert body["connectors"][0]["hash"] == packed.connector_hash
@@ -231,7 +222,7 @@ def test_a_version_older_than_the_accepted_one_is_taken_only_if_it_is_named(
     latest, home = "1.9.0", tmp_path / "home"
 
     def answer(asked: HttpRequest, _body: bytes) -> None:
-        found = [v for v in suites if asked.path.startswith(f"{BASE}/releases/download/v{v}/")]
+        found = [v for v in suites if asked.path.startswith(f"{DOWNLOADS}/v{v}/")]
         if asked.path.endswith("/releases/latest"):
             tag = f"https://github.com{BASE}/releases/tag/v{latest}"
             reply(asked, 302, b"", {"Location": tag})
