@@ -2,7 +2,7 @@
 were checked.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,51 +26,52 @@ class Counting(CompiledModules):
         super()._keep(name, module)
 
 
-Modules = Callable[..., Counting]
+class Loader:
+    """Loads modules through a folder of compiled ones, each time as another process would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._engine = wasmtime.Engine()
+
+    def compiles(self, name: str = "one", module: bytes = MODULE, key: bytes = b"k" * 32) -> bool:
+        """Load a module; return whether it had to be compiled."""
+        modules = Counting(self._engine, self.folder, key)
+        modules.load(name, lambda: module)
+        return modules.compiled == 1
+
+    def file(self) -> Path:
+        """Return the one compiled file."""
+        (file,) = self.folder.iterdir()
+        return file
 
 
 @pytest.fixture
-def modules(tmp_path: Path) -> Modules:
-    engine = wasmtime.Engine()
-    return lambda key=b"k" * 32: Counting(engine, tmp_path / "compiled", key)
+def loader(tmp_path: Path) -> Loader:
+    return Loader(tmp_path / "compiled")
 
 
 @pytest.mark.parametrize("at", [0, 31, 32, 200, -1])
-def test_one_changed_byte_means_compiling_again(modules: Modules, tmp_path: Path, at: int) -> None:
+def test_one_changed_byte_means_compiling_again(loader: Loader, at: int) -> None:
     """In the seal or in the code, and what was changed is replaced."""
-    modules().load("one", lambda: MODULE)
-    (file,) = (tmp_path / "compiled").iterdir()
-    good = file.read_bytes()
-    bad = bytearray(good)
+    loader.compiles()
+    bad = bytearray(loader.file().read_bytes())
     bad[at] ^= 1
-    file.write_bytes(bad)
-    again = modules()
-    again.load("one", lambda: MODULE)
-    assert again.compiled == 1
-    fresh = modules()
-    fresh.load("one", lambda: MODULE)
-    assert fresh.compiled == 0
+    loader.file().write_bytes(bad)
+    assert [loader.compiles(), loader.compiles()] == [True, False]
 
 
-def test_another_key_means_compiling_again(modules: Modules) -> None:
-    """A compiled form of another process, or of whoever wrote the file, is not taken."""
-    modules(b"a" * 32).load("one", lambda: MODULE)
-    other = modules(b"b" * 32)
-    other.load("one", lambda: MODULE)
-    assert other.compiled == 1
-
-
-def test_a_seal_is_for_one_module(modules: Modules, tmp_path: Path) -> None:
-    """Well-sealed code of another module under this one's name is not taken."""
-    modules().load("other", lambda: OTHER)
-    (other_file,) = (tmp_path / "compiled").iterdir()
-    taken = other_file.read_bytes()
-    modules().load("one", lambda: MODULE)
-    (file,) = [p for p in (tmp_path / "compiled").iterdir() if p != other_file]
+def test_a_seal_is_of_one_key_and_for_one_module(loader: Loader) -> None:
+    """A form of another process, or of whoever wrote the file, is not taken, nor another module's."""
+    loader.compiles(key=b"a" * 32)
+    assert loader.compiles(key=b"b" * 32)
+    loader.file().unlink()
+    loader.compiles("other", OTHER)
+    other = loader.file()
+    taken = other.read_bytes()
+    loader.compiles()
+    (file,) = [path for path in loader.folder.iterdir() if path != other]
     file.write_bytes(taken)
-    again = modules()
-    again.load("one", lambda: MODULE)
-    assert again.compiled == 1
+    assert loader.compiles()
 
 
 def test_a_file_changed_after_loading_changes_nothing(tmp_path: Path) -> None:
@@ -87,45 +88,32 @@ def test_a_file_changed_after_loading_changes_nothing(tmp_path: Path) -> None:
     assert function(store) == 7
 
 
-def test_a_link_is_not_followed_and_files_are_private(modules: Modules, tmp_path: Path) -> None:
+def test_a_link_is_not_followed_and_files_are_private(loader: Loader) -> None:
     """0600, and a link in their place is compiled over."""
-    modules().load("one", lambda: MODULE)
-    (file,) = (tmp_path / "compiled").iterdir()
+    loader.compiles()
+    file = loader.file()
     assert file.stat().st_mode & 0o777 == 0o600
-    moved = tmp_path / "moved"
-    file.rename(moved)
+    moved = file.rename(loader.folder.parent / "moved")
     file.symlink_to(moved)
-    again = modules()
-    again.load("one", lambda: MODULE)
-    assert again.compiled == 1
+    assert loader.compiles()
     assert not file.is_symlink()
 
 
 def test_a_folder_that_cannot_be_written_costs_speed_only(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    assert (
-        CompiledModules(wasmtime.Engine(), blocked, b"k" * 32)
-        .load("one", lambda: MODULE)
-        .exports[0]
-        .name
-        == "f"
-    )
+    (tmp_path / "file").write_text("")
+    modules = CompiledModules(wasmtime.Engine(), tmp_path / "file", b"k" * 32)
+    assert modules.load("one", lambda: MODULE).exports[0].name == "f"
 
 
-def test_a_folder_in_the_place_of_a_file_leaves_no_descriptor_open(
-    modules: Modules, tmp_path: Path
-) -> None:
+def test_a_folder_in_the_place_of_a_file_leaves_no_descriptor_open(loader: Loader) -> None:
     """It is compiled anew; a descriptor for each load would use up those of the process."""
-    modules().load("one", lambda: MODULE)
-    (file,) = (tmp_path / "compiled").iterdir()
+    loader.compiles()
+    file = loader.file()
     file.unlink()
     file.mkdir()
-    again = modules()
     before = len([*Path("/dev/fd").iterdir()])
-    again.load("one", lambda: MODULE)
+    assert loader.compiles()
     assert len([*Path("/dev/fd").iterdir()]) == before
-    assert again.compiled == 1
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +135,7 @@ COMMAND = '(memory (export "memory") 1) (func (export "_start"))'
         ('(import "wasi_unstable" "fd_write" (func))' + COMMAND, "WASI preview 1"),
         ('(import "wasi" "thread-spawn" (func (param i32) (result i32)))' + COMMAND, "threads"),
         ('(import "gojs" "runtime.wasmExit" (func (param i32)))' + COMMAND, "GOOS=wasip1"),
-        (
-            '(import "wasi_snapshot_preview1" "fd_fly" (func))' + COMMAND,
-            "the host does not provide",
-        ),
+        ('(import "wasi_snapshot_preview1" "fd_fly" (func))' + COMMAND, "host does not provide"),
         ('(import "aileron_host" "http_response_header" (func))' + COMMAND, "does not provide"),
         ('(memory (export "memory") 1) (func (export "_initialize"))', "a WASI reactor"),
         ('(memory 1) (func (export "_start"))', "does not export 'memory'"),

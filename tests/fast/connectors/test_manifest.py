@@ -1,16 +1,29 @@
 """Reading manifests: the closed schema, names and versions, and every problem at once."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from aileron_core.actions.model import is_semver
-from aileron_core.actions.problems import KeyProblem
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.manifest_rules import manifest_problems
 from aileron_core.errors import FileProblems, Problem
 
 HEAD = '[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
+
+
+NETWORK = "[capabilities.network]\n"
+CREDENTIAL = "[capabilities.credential]\n"
+OAUTH2 = f"""{CREDENTIAL}kind = "oauth2"
+[capabilities.credential.oauth2]
+authorize_url = "https://a.example/"
+token_url = "https://t.example/"
+client_id = "c"
+client_secret = "hush-hush"
+scopes = ["s"]
+"""
+
+
+def parsed(more: str = "") -> Manifest:
+    return parse_manifest((HEAD + more).encode(), "m.toml")
 
 
 def problems_of(text: str) -> dict[str, Problem]:
@@ -22,18 +35,14 @@ def problems_of(text: str) -> dict[str, Problem]:
 def test_the_smallest_manifest_asks_for_nothing() -> None:
     """No table means no host, no credential, no program."""
     expected = Manifest(name="local://a/b", version="1.0.0")
-    assert parse_manifest(HEAD.encode(), "m.toml") == expected
-    assert expected.hosts == ()
-    assert expected.credential_kind is None
+    assert parsed() == expected
+    assert (expected.hosts, expected.credential_kind) == ((), None)
 
 
 def test_hosts_are_lower_case_sorted_and_listed_once() -> None:
     """The list is one to compare with, whatever order its author liked."""
-    text = (
-        HEAD
-        + '[capabilities.network]\nhosts = ["B.example:443", "a.example:80", "b.example:443"]\n'
-    )
-    assert parse_manifest(text.encode(), "m").hosts == ("a.example:80", "b.example:443")
+    listed = parsed(f'{NETWORK}hosts = ["B.example:443", "a.example:80", "b.example:443"]\n')
+    assert listed.hosts == ("a.example:80", "b.example:443")
 
 
 def test_every_problem_is_reported_with_its_line() -> None:
@@ -63,56 +72,33 @@ service = "s3"
     }
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        "example.com",
-        "https://example.com:443",
-        "*.example.com:443",
-        "10.0.0.0/8:443",
-        "example.com:0",
-        "example.com:65536",
-        "example.com:https",
-        "exa mple.com:443",
-        "user@example.com:443",
-        "[::1:443",
-        ":443",
-        "example..com:443",
-    ],
-)
-def test_a_host_is_one_name_and_one_port(entry: str) -> None:
+NO_HOST = {
+    "no port": ("example.com", "example.com:0", "example.com:65536", "example.com:https"),
+    "more than a host": ("https://example.com:443", "user@example.com:443"),
+    "more than one host": ("*.example.com:443", "10.0.0.0/8:443"),
+    "no name": (":443", "exa mple.com:443", "example..com:443", "[::1:443"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_HOST)
+def test_a_host_is_one_name_and_one_port(kind: str) -> None:
     """Nothing that could mean more than one place is taken."""
-    found = problems_of(HEAD + f'[capabilities.network]\nhosts = ["{entry}"]\n')
-    assert entry in found["capabilities.network.hosts[0]"].message
+    for entry in NO_HOST[kind]:
+        found = problems_of(f'{HEAD}{NETWORK}hosts = ["{entry}"]\n')
+        assert entry in found["capabilities.network.hosts[0]"].message
 
 
 @pytest.mark.parametrize(
     ("body", "key"),
     [
-        ('[capabilities.credential]\nkind = "digest"\n', "capabilities.credential.kind"),
-        ('[capabilities.credential]\nscope = "s"\n', "capabilities.credential.kind"),
-        ('[capabilities.credential]\nkind = "oauth2"\n', "capabilities.credential.oauth2"),
-        (
-            '[capabilities.credential]\nkind = "api_key"\nheader = "X Y"\n',
-            "capabilities.credential.header",
-        ),
-        (
-            '[capabilities.credential]\nkind = "api_key"\nformat = "{key}\\r\\nX: y"\n',
-            "capabilities.credential.format",
-        ),
-        (
-            (
-                '[capabilities.credential]\nkind = "oauth2"\n[capabilities.credential.oauth2]\n'
-                'authorize_url = "http://evil.example/"\ntoken_url = "https://t.example/"\n'
-                'client_id = "c"\nscopes = ["s"]\n'
-            ),
-            "capabilities.credential.oauth2.authorize_url",
-        ),
+        (f'{CREDENTIAL}kind = "digest"\n', "capabilities.credential.kind"),
+        (f'{CREDENTIAL}scope = "s"\n', "capabilities.credential.kind"),
+        (f'{CREDENTIAL}kind = "oauth2"\n', "capabilities.credential.oauth2"),
+        (f'{CREDENTIAL}kind = "api_key"\nheader = "X Y"\n', "capabilities.credential.header"),
+        (f'{CREDENTIAL}kind = "api_key"\nformat = "{{key}}\\r\\nX"\n', "credential.format"),
+        (OAUTH2.replace("https://a", "http://a"), "credential.oauth2.authorize_url"),
         ("[connector.idempotency]\n", "connector.idempotency.default"),
-        (
-            "[capabilities.runtime.wall_seconds]\nread = 301\n",
-            "capabilities.runtime.wall_seconds.read",
-        ),
+        ("[capabilities.runtime.wall_seconds]\nread = 301\n", "runtime.wall_seconds.read"),
         ("[provides]\nintents = [1]\n", "provides.intents[0]"),
         ('[provides.ops.a]\ndescription = " "\n', "provides.ops.a.description"),
         ("capabilities = 3\n", "capabilities"),
@@ -141,12 +127,7 @@ def test_bytes_that_are_no_manifest_are_a_problem_and_no_crash(data: bytes) -> N
 
 def test_a_client_secret_is_not_in_what_a_manifest_prints() -> None:
     """A manifest ends up in tracebacks and logs; the secret in it does not."""
-    text = (
-        HEAD + '[capabilities.credential]\nkind = "oauth2"\n[capabilities.credential.oauth2]\n'
-        'authorize_url = "https://a.example/"\ntoken_url = "https://t.example/"\n'
-        'client_id = "c"\nclient_secret = "hush-hush"\nscopes = ["s"]\n'
-    )
-    manifest = parse_manifest(text.encode(), "m.toml")
+    manifest = parsed(OAUTH2)
     assert "hush-hush" not in repr(manifest)
     assert manifest.credential is not None
     assert manifest.credential.oauth2 is not None
@@ -165,54 +146,27 @@ def test_a_client_secret_is_not_in_what_a_manifest_prints() -> None:
 )
 def test_a_listed_host_has_one_spelling(entry: str, normal: str) -> None:
     """What a person accepts is shown as what will be reached."""
-    text = HEAD + f'[capabilities.network]\nhosts = ["{entry}"]\n'
-    assert parse_manifest(text.encode(), "m").hosts == (normal,)
+    assert parsed(f'{NETWORK}hosts = ["{entry}"]\n').hosts == (normal,)
 
 
-def name_problems(text: str) -> Iterator[KeyProblem]:
-    return manifest_problems({"connector": {"name": text, "version": "1.0.0"}})
+NO_NAME = {
+    "no scheme of a store": ("", "github:/a/b", "http://a/b", "GITHUB://a/b"),
+    "no owner or path": ("github://a", "github:///b", "github://a/", "github://a//b"),
+    "another path": ("github://a/../b", "github://a/b@1.0.0", "github://a/b?x"),
+    "other letters": ("github://a/b c", "github://a/b+c", "github://a/\u202eb"),
+    "too long": ("local://a/" + "b" * 300,),
+}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "github:/a/b",
-        "http://a/b",
-        "GITHUB://a/b",
-        "github://a",
-        "github:///b",
-        "github://a/",
-        "github://a/../b",
-        "github://a/b@1.0.0",
-        "github://a/b?x",
-        "github://a//b",
-        "github://a/b c",
-        "github://a/b+c",
-        "github://a/\u202eb",
-        "local://a/" + "b" * 300,
-    ],
-)
-def test_what_is_no_name_is_refused(text: str) -> None:
+@pytest.mark.parametrize("kind", NO_NAME)
+def test_what_is_no_name_is_refused(kind: str) -> None:
     """Nothing but scheme, owner and path in plain letters is a name."""
-    (problem,) = name_problems(text)
-    assert problem.path == ("connector", "name")
+    for text in NO_NAME[kind]:
+        (problem,) = manifest_problems({"connector": {"name": text, "version": "1.0.0"}})
+        assert problem.path == ("connector", "name"), text
 
 
-@pytest.mark.parametrize(
-    ("text", "good"),
-    [
-        ("0.0.0-dev", True),
-        ("1.0.0-a.1.b", True),
-        ("1.0.0+x", True),
-        ("1.0", False),
-        ("01.0.0", False),
-        ("v1.0.0", False),
-        ("1.0.0-01", False),
-        ("1.0.0\n", False),
-        (f"{'9' * 253}.0.0", False),
-        ("١.0.0", False),
-    ],
-)
-def test_versions_are_strict(text: str, good: bool) -> None:
-    assert is_semver(text) is good
+def test_versions_are_strict() -> None:
+    assert all(map(is_semver, ("0.0.0-dev", "1.0.0-a.1.b", "1.0.0+x")))
+    loose = ("1.0", "01.0.0", "v1.0.0", "1.0.0-01", "1.0.0\n", f"{'9' * 253}.0.0", "١.0.0")
+    assert not any(map(is_semver, loose))

@@ -27,23 +27,23 @@ def test_a_command_names_its_package(line: str, wanted: PackageRequest | None) -
     assert package_request(line.split()) == wanted
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("docker run -i mcp/github", "outside Aileron's box"),
-        ("/usr/bin/podman run x", "outside Aileron's box"),
-        ("npx -c evil", "npx -c:"),
-        ("npx --registry=https://evil.example mcp", "npx --registry:"),
-        ("uvx --with other mcp", "uvx --with:"),
-        ("npx github:acme/mcp", "write a package of the registry"),
-        ("npx -y ./mcp", "write a package of the registry"),
-        ("uvx --from git+https://example.com/mcp mcp", "write a package of the registry"),
-        ("npx -y", "write a package of the registry"),
-    ],
-)
-def test_what_is_not_understood_is_refused_by_name(line: str, why: str) -> None:
-    with pytest.raises(InvalidRequest, match=why):
-        package_request(line.split())
+BAD_LINES = {
+    "outside Aileron's box": ("docker run -i mcp/github", "/usr/bin/podman run x"),
+    "npx -c:": ("npx -c evil",),
+    "npx --registry:": ("npx --registry=https://evil.example mcp",),
+    "uvx --with:": ("uvx --with other mcp",),
+    "write a package of the registry": (
+        *("npx github:acme/mcp", "npx -y ./mcp", "npx -y"),
+        "uvx --from git+https://example.com/mcp mcp",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", BAD_LINES)
+def test_what_is_not_understood_is_refused_by_name(why: str) -> None:
+    for line in BAD_LINES[why]:
+        with pytest.raises(InvalidRequest, match=why):
+            package_request(line.split())
 
 
 def _kept(home: Path, change: Callable[[Path], object] = str) -> str:
