@@ -243,75 +243,64 @@ def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manife
     assert (problem.line, problem.column) == (9, 1)
 
 
+def add_action(folder: Path, manifest: Build, name: str, extra: str = "", op: str = "read") -> Path:
+    """Write an action file whose step runs *op* and may be repeated."""
+    new = f'op = "{op}"\nidempotent = true'
+    data = file_named(manifest, name, extra, old='op = "send"\nidempotent = false', new=new)
+    (folder / f"{name}.md").write_bytes(data)
+    return folder / f"{name}.md"
+
+
+@pytest.fixture
+def looking(tmp_path: Path, manifest: Build) -> Path:
+    """A folder with an action whose preview asks `read`."""
+    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
+    return tmp_path
+
+
 def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
-    tmp_path: Path, manifest: Build
+    looking: Path, manifest: Build
 ) -> None:
     """A file that is not accepted lends nothing; accepted, it does."""
-    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
-    reads = file_named(
-        manifest,
-        "read",
-        old='op = "send"\nidempotent = false',
-        new='op = "read"\nidempotent = true',
-    )
-    (tmp_path / "read.md").write_bytes(reads)
-    found = scan(tmp_path)
+    reads = add_action(looking, manifest, "read")
+    found = scan(looking)
     accepted = all_of(found)
     assert entry_states(Catalog(found, accepted)) == {"read.md": "ready", "send.md": "ready"}
     del accepted["read.md"]
     catalog = Catalog(found, accepted)
     assert entry_states(catalog) == {"read.md": "held_back", "send.md": "error"}
     (problem,) = catalog.problems()
-    assert problem.key == "approval.preview.op"
-    assert problem.line == 24
+    assert (problem.key, problem.line) == ("approval.preview.op", 24)
     assert "accepted action; accept read, which declares it" in problem.message
-    (tmp_path / "read.md").unlink()
-    (problem,) = Catalog(scan(tmp_path), accepted).problems()
+    reads.unlink()
+    (problem,) = Catalog(scan(looking), accepted).problems()
     assert "accepted action; add and accept an action with such a step" in problem.message
 
 
-def test_a_preview_may_not_ask_an_op_of_a_gated_action(tmp_path: Path, manifest: Build) -> None:
+def test_a_preview_may_not_ask_an_op_of_a_gated_action(looking: Path, manifest: Build) -> None:
     """Looking must never be what a person is asked about."""
-    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
-    reads = {"old": 'op = "send"\nidempotent = false', "new": 'op = "read"\nidempotent = true'}
-    (tmp_path / "read.md").write_bytes(file_named(manifest, "read", **reads))
-    (tmp_path / "gated.md").write_bytes(
-        file_named(manifest, "gated", "[approval]\nrequired = true\n", **reads)
-    )
-    found = scan(tmp_path)
+    add_action(looking, manifest, "read")
+    add_action(looking, manifest, "gated", "[approval]\nrequired = true\n")
+    found = scan(looking)
     catalog = Catalog(found, all_of(found))
     assert entry_states(catalog) == {"gated.md": "ready", "read.md": "ready", "send.md": "error"}
     assert "read is an op of the gated action gated; " in catalog.problems()[0].message
 
 
 def test_an_action_that_breaks_the_rule_lends_nothing_to_others(
-    tmp_path: Path, manifest: Build
+    looking: Path, manifest: Build
 ) -> None:
     """What is not offered is not loaded: whoever looks through it is not offered either."""
-    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
-    lends = file_named(
-        manifest,
-        "read",
-        PREVIEW.format(op="other").replace("true", "false"),
-        old='op = "send"\nidempotent = false',
-        new='op = "read"\nidempotent = true',
-    )
-    (tmp_path / "read.md").write_bytes(lends)
-    found = scan(tmp_path)
+    add_action(looking, manifest, "read", PREVIEW.format(op="other").replace("true", "false"))
+    found = scan(looking)
     catalog = Catalog(found, all_of(found))
     assert entry_states(catalog) == {"read.md": "error", "send.md": "error"}
     assert [problem.key for problem in catalog.problems()] == ["approval.preview.op"] * 2
 
 
-def test_a_preview_asks_its_own_connector(tmp_path: Path, manifest: Build) -> None:
+def test_a_preview_asks_its_own_connector(looking: Path, manifest: Build) -> None:
     """An op of the same name elsewhere says nothing about this one."""
-    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
-    other = file_named(
-        manifest,
-        "read",
-        old='op = "send"\nidempotent = false',
-        new='op = "read"\nidempotent = true',
-    ).replace(b"github://acme/notes", b"github://acme/other")
-    (tmp_path / "read.md").write_bytes(other)
-    found = scan(tmp_path)
+    other = add_action(looking, manifest, "read")
+    other.write_bytes(other.read_bytes().replace(b"//acme/notes", b"//acme/other"))
+    found = scan(looking)
     assert entry_states(Catalog(found, all_of(found))) == {"read.md": "ready", "send.md": "error"}

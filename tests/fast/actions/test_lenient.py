@@ -16,9 +16,8 @@ Build = Callable[..., bytes]
 
 
 def declared(name: str, type_: str, more: str = "", description: str = "d") -> str:
-    return (
-        f'\n[[inputs]]\nname = "{name}"\ntype = "{type_}"\ndescription = "{description}"\n{more}\n'
-    )
+    lines = f'name = "{name}"\ntype = "{type_}"\ndescription = "{description}"\n{more}'
+    return f"\n[[inputs]]\n{lines}\n"
 
 
 @pytest.fixture
@@ -45,26 +44,23 @@ def only(reading: ParsedFile) -> Problem:
 
 
 @pytest.mark.parametrize(
-    ("spelling", "type_"),
+    ("type_", "spellings"),
     [
-        ("String", "string"),
-        ("ID", "string"),
-        ("DateTime", "string"),
-        ("TimelessDate", "string"),
-        ("Duration", "string"),
-        ("Int", "integer"),
-        ("Float", "number"),
-        ("Boolean", "boolean"),
+        ("string", ("String", "ID", "DateTime", "TimelessDate", "Duration")),
+        *(("integer", ("Int",)), ("number", ("Float",)), ("boolean", ("Boolean",))),
     ],
 )
-def test_a_type_of_graphql_is_read_as_ours(read_file: Read, spelling: str, type_: str) -> None:
+def test_a_type_of_graphql_is_read_as_ours(
+    read_file: Read, type_: str, spellings: tuple[str, ...]
+) -> None:
     """Agents are told the strict type, and arguments are checked against it."""
-    reading = read_file(declared("a", spelling))
-    schema: Any = input_schema(action_of(reading))
-    assert schema["properties"]["a"] == {"type": type_, "description": "d"}
-    problem = only(reading)
-    assert f"{spelling} is accepted and read as {type_}" in problem.message
-    assert (problem.line, problem.key) == (23, "inputs[0].type")
+    for spelling in spellings:
+        reading = read_file(declared("a", spelling))
+        schema: Any = input_schema(action_of(reading))
+        assert schema["properties"]["a"] == {"type": type_, "description": "d"}
+        problem = only(reading)
+        assert f"{spelling} is accepted and read as {type_}" in problem.message
+        assert (problem.line, problem.key) == (23, "inputs[0].type")
 
 
 @pytest.mark.parametrize("spelling", ["JSON", "JSONObject", "IssueFilter", "Integer", "A_9"])
@@ -90,11 +86,8 @@ def test_any_json_is_still_json_that_readers_agree_on(read_file: Read) -> None:
 
 def test_a_name_in_camel_case_is_taken_and_referenced(read_file: Read) -> None:
     """`${args.teamId}` is filled in like any other."""
-    reading = read_file(
-        'inputs = { team = "${args.teamId}", text = "to ${args._X9}" }\n'
-        + declared("teamId", "string")
-        + declared("_X9", "string")
-    )
+    inputs = 'inputs = { team = "${args.teamId}", text = "to ${args._X9}" }\n'
+    reading = read_file(inputs + declared("teamId", "string") + declared("_X9", "string"))
     action = action_of(reading)
     filled = op_arguments(action.steps[0], {"teamId": "t", "_X9": "x"}, {}, action.input_names)
     assert filled == {"team": "t", "text": "to x"}
@@ -122,19 +115,13 @@ def test_an_input_declared_twice_takes_either_type(read_file: Read) -> None:
     assert (action.inputs[0].label, action.inputs[0].description) == ("A", "numbers")
     schema: Any = input_schema(action)
     assert schema["required"] == ["a"]
-    assert schema["properties"]["a"] == {
-        "description": "numbers",
-        "anyOf": [
-            {"type": "string", "description": "(no description)"},
-            {"type": "array", "items": {"type": "integer"}, "description": "numbers"},
-        ],
-    }
+    text = {"type": "string", "description": "(no description)"}
+    numbers = {"type": "array", "items": {"type": "integer"}, "description": "numbers"}
+    assert schema["properties"]["a"] == {"description": "numbers", "anyOf": [text, numbers]}
     assert check_arguments(action, {"a": "x"}) == {"a": "x"}
     assert check_arguments(action, {"a": [1.0]}) == {"a": [1]}
-    assert [problem.key for problem in reading.problems] == [
-        "inputs[0].description",
-        "inputs[2].name",
-    ]
+    found = [problem.key for problem in reading.problems]
+    assert found == ["inputs[0].description", "inputs[2].name"]
 
 
 @pytest.mark.parametrize(
@@ -149,30 +136,23 @@ def test_an_argument_that_fits_no_declaration_is_answered_with_the_nearest(
     read_file: Read, value: Any, said: str
 ) -> None:
     """Of the type that it has, else of all."""
-    action = action_of(
-        read_file(declared("a", "string") + declared("a", "array", 'items_type = "integer"'))
-    )
+    either = declared("a", "string") + declared("a", "array", 'items_type = "integer"')
     with pytest.raises(InvalidArguments) as caught:
-        check_arguments(action, {"a": value})
+        check_arguments(action_of(read_file(either)), {"a": value})
     (problem,) = caught.value.details["problems"]
     assert said in problem["problem"]
 
 
 def test_an_op_outside_the_capabilities_loads_and_says_what_it_will_be(read_file: Read) -> None:
-    """The executor refuses it (tests/core/runs); the file says so before."""
+    """The executor refuses it (tests/core/runs); the file says so before, and what may have been meant."""
     reading = read_file(old='["send", "read"]', new='["read"]')
     action_of(reading)
     problem = only(reading)
     assert problem.key == "execute[0].op"
     assert "capability_denied" in problem.message
-
-
-def test_an_op_that_is_misspelt_is_asked_for_by_its_near_name(read_file: Read) -> None:
-    """Nobody wants a second capability where a letter is wrong."""
+    assert "did you mean" not in problem.message
     near = only(read_file(old='["send", "read"]', new='["sent", "read"]'))
     assert 'did you mean "sent"? Otherwise add it' in near.message
-    far = only(read_file(old='["send", "read"]', new='["read"]'))
-    assert "did you mean" not in far.message
 
 
 def test_each_kind_is_warned_of_once_with_some_of_its_kin(read_file: Read) -> None:
@@ -180,11 +160,8 @@ def test_each_kind_is_warned_of_once_with_some_of_its_kin(read_file: Read) -> No
     many = "".join(declared(f"aB{number}", "String", description="") for number in range(20))
     reading = read_file(many)
     action_of(reading)
-    assert [problem.key for problem in reading.problems] == [
-        "inputs[0].name",
-        "inputs[0].type",
-        "inputs[0].description",
-    ]
+    found = [problem.key for problem in reading.problems]
+    assert found == ["inputs[0].name", "inputs[0].type", "inputs[0].description"]
     assert '"aB5" and 14 more' in reading.problems[0].message
 
 
@@ -193,11 +170,9 @@ def test_errors_come_with_the_warnings_and_before_them(read_file: Read, manifest
     extra = declared("aB", "String") + "[limits]\nwall_seconds = 0\n"
     reading = read_file(extra)
     assert reading.action is None
-    assert [(problem.key, problem.severity) for problem in reading.problems] == [
-        ("limits.wall_seconds", "error"),
-        ("inputs[0].name", "warning"),
-        ("inputs[0].type", "warning"),
-    ]
+    found = [(problem.key, problem.severity) for problem in reading.problems]
+    assert found[0] == ("limits.wall_seconds", "error")
+    assert found[1:] == [("inputs[0].name", "warning"), ("inputs[0].type", "warning")]
     with pytest.raises(FileProblems) as caught:
         load_action(manifest(extra), "send-note.md")
     assert [problem.key for problem in caught.value.problems] == ["limits.wall_seconds"]
@@ -215,9 +190,8 @@ def test_a_lenient_file_is_offered_and_its_warnings_are_no_load_errors(
     assert (ready.state, second.state) == ("ready", "error")
     assert [problem.severity for problem in ready.problems] == ["warning"] * 2
     assert [problem.severity for problem in second.problems] == ["error", "warning", "warning"]
-    assert [(problem.file, problem.severity) for problem in catalog.problems()] == [
-        ("2.md", "error")
-    ]
+    errors = [(problem.file, problem.severity) for problem in catalog.problems()]
+    assert errors == [("2.md", "error")]
     (held, _) = Catalog(found, {}).entries
     assert (held.state, len(held.problems)) == ("held_back", 2)
 
@@ -239,20 +213,16 @@ wall_seconds = 3
 
 def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read_file: Read) -> None:
     """Every place, not one of each kind: they are all to be mended before upstream takes it."""
-    reading = read_file(
-        declared("aB", "String", description=" ") + declared("aB", "Filter") + ADDITIONS,
-        portable=True,
-    )
+    extra = declared("aB", "String", description=" ") + declared("aB", "Filter") + ADDITIONS
+    reading = read_file(extra, portable=True)
     assert reading.action is not None
     found = [problem.key for problem in reading.problems if problem.class_ == "portability"]
+    preview = [f"approval.preview.{key}" for key in ("gist", "recheck", "changes")]
+    first = [f"inputs[0].{key}" for key in ("name", "type", "description")]
+    second = [f"inputs[1].{key}" for key in ("name", "name", "type")]
     assert sorted(found) == sorted(
-        [
-            "limits.wall_seconds", "approval.effect", "approval.preview.gist", "approval.preview.recheck",
-            "approval.preview.changes",
-            "inputs[0].name", "inputs[0].type", "inputs[0].description",
-            "inputs[1].name", "inputs[1].name", "inputs[1].type",
-        ]
-    )  # fmt: skip
+        ["limits.wall_seconds", "approval.effect", *preview, *first, *second]
+    )
 
 
 @pytest.mark.parametrize(
@@ -274,16 +244,11 @@ def test_portable_names_each_addition_where_it_stands(
 
 def test_portable_warns_of_what_upstream_takes_and_does_otherwise(read_file: Read) -> None:
     """It would send `${send.id}` as text; an op outside the capabilities it only refuses to run."""
-    reading = read_file(
-        '[[execute]]\nid = "next"\nconnector = "github://acme/notes"\nop = "other"\n'
-        'inputs = { id = "${send.id}" }\n',
-        portable=True,
-    )
+    step = '[[execute]]\nid = "next"\nconnector = "github://acme/notes"\nop = "other"\n'
+    reading = read_file(f'{step}inputs = {{ id = "${{send.id}}" }}\n', portable=True)
     assert [(p.key, p.class_, p.severity) for p in reading.problems] == [
         ("execute[1].inputs.id", "portability", "warning"),
         ("execute[1].op", "leniency", "warning"),
     ]
-
-
-def test_a_strict_file_is_portable_and_has_no_warning(read_file: Read) -> None:
-    assert read_file(declared("a", "string"), portable=True).problems == ()
+    strict = read_file(declared("a", "string"), portable=True)
+    assert strict.problems == ()
