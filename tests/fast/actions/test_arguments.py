@@ -52,26 +52,10 @@ def test_the_schema_is_closed_and_arrays_have_items(action: Action) -> None:
 
 def test_arguments_that_fit_come_back_as_declared(action: Action) -> None:
     """Whole floats become integers, null optionals are absent, the rest is untouched."""
-    taken = check_arguments(
-        action,
-        {
-            "to": "é\u0000",
-            "count": 5.0,
-            "ratio": 5,
-            "urgent": None,
-            "tags": [1.0, 2],
-            "any_list": [None, {"a": [True, 1.5]}],
-            "meta": {"k": None},
-        },
-    )
-    assert taken == {
-        "to": "é\u0000",
-        "count": 5,
-        "ratio": 5,
-        "tags": [1, 2],
-        "any_list": [None, {"a": [True, 1.5]}],
-        "meta": {"k": None},
-    }
+    kept = {"to": "é\u0000", "any_list": [None, {"a": [True, 1.5]}], "meta": {"k": None}}
+    given = {**kept, "count": 5.0, "ratio": 5, "urgent": None, "tags": [1.0, 2]}
+    taken = check_arguments(action, given)
+    assert taken == {**kept, "count": 5, "ratio": 5, "tags": [1, 2]}
     assert type(taken["count"]) is int
     assert all(type(tag) is int for tag in taken["tags"])  # type: ignore[union-attr]
 
@@ -118,12 +102,12 @@ def test_all_problems_of_a_call_come_together(action: Action) -> None:
     assert "this action takes to, count, ratio" in problems[0]["problem"]
 
 
-@pytest.mark.parametrize("args", [None, [], "x", 5, True])
-def test_arguments_must_be_an_object(action: Action, args: Any) -> None:
+def test_arguments_must_be_an_object(action: Action) -> None:
     """Anything else is one problem of the whole."""
-    (problem,) = argument_problems(action, args)
-    assert problem["argument"] == ""
-    assert "must be an object" in problem["problem"]
+    for args in (None, [], "x", 5, True):
+        (problem,) = argument_problems(action, args)
+        assert problem["argument"] == ""
+        assert "must be an object" in problem["problem"]
 
 
 def test_a_flood_of_unknown_arguments_is_counted(action: Action) -> None:

@@ -35,6 +35,13 @@ def file_named(manifest: Build, name: str, extra: str = "", **changes: str) -> b
     return manifest(extra, **changes).replace(b'name = "send-note"', f'name = "{name}"'.encode())
 
 
+def put(folder: Path, manifest: Build, **names: str) -> CatalogScan:
+    """Write files, each with an action of that name, and look at the folder."""
+    for file, name in names.items():
+        (folder / f"{file}.md").write_bytes(file_named(manifest, name))
+    return scan(folder)
+
+
 def test_a_missing_folder_holds_no_actions(tmp_path: Path) -> None:
     assert scan(tmp_path / "actions") == CatalogScan()
 
@@ -169,9 +176,7 @@ def test_a_name_that_is_no_text_is_a_problem_of_that_file(tmp_path: Path, manife
 
 
 def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build) -> None:
-    (tmp_path / "a.md").write_bytes(file_named(manifest, "a"))
-    (tmp_path / "b.md").write_bytes(file_named(manifest, "b"))
-    first = scan(tmp_path)
+    first = put(tmp_path, manifest, a="a", b="b")
     (tmp_path / "b.md").write_bytes(file_named(manifest, "c"))
     second = scan(tmp_path, first)
     assert second.files[0].action is first.files[0].action
@@ -181,10 +186,7 @@ def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build)
 
 def test_only_bytes_that_were_accepted_are_ready(tmp_path: Path, manifest: Build) -> None:
     """By file name or by action name; one changed byte holds the file back."""
-    (tmp_path / "a.md").write_bytes(file_named(manifest, "a"))
-    (tmp_path / "b.md").write_bytes(file_named(manifest, "b"))
-    (tmp_path / "c.md").write_bytes(file_named(manifest, "c"))
-    found = scan(tmp_path)
+    found = put(tmp_path, manifest, a="a", b="b", c="c")
     digests = all_of(found)
     accepted = {"a.md": digests["a.md"], "b": f"sha256:{digests['b.md']}", "c": digests["a.md"]}
     catalog = Catalog(found, accepted)
@@ -222,10 +224,7 @@ def test_a_file_that_nobody_accepted_cannot_push_out_one_that_was(
 
 def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manifest: Build) -> None:
     """Errors do, warnings do not; what was not accepted is not asked about."""
-    (tmp_path / "a.md").write_bytes(file_named(manifest, "a"))
-    (tmp_path / "b.md").write_bytes(file_named(manifest, "b"))
-    (tmp_path / "c.md").write_bytes(file_named(manifest, "c"))
-    found = scan(tmp_path)
+    found = put(tmp_path, manifest, a="a", b="b", c="c")
     accepted = {name: digest for name, digest in all_of(found).items() if name != "c.md"}
     asked: list[str] = []
 

@@ -82,28 +82,27 @@ drop_table(name)
 """
 
 
-@pytest.mark.parametrize(
-    ("listed", "expected"),
-    [
-        (
-            ISSUES,
-            {
-                "update_issue": "get_issue",
-                "add_issue_comment": "get_issue",
-                "merge_pull_request": "get_pull_request",
-            },
-        ),
-        (
-            PAGES,
-            {
-                "API-patch-page": "API-retrieve-a-page",
-                "API-update-page-markdown": "API-retrieve-page-markdown",
-            },
-        ),
-        (CLUSTER, {"kubectl_patch": "kubectl_get"}),
-        (DATABASE, {}),
-    ],
-)
+PREVIEWS: list[tuple[str, Mapping[str, str]]] = [
+    (
+        ISSUES,
+        {
+            **dict.fromkeys(("update_issue", "add_issue_comment"), "get_issue"),
+            "merge_pull_request": "get_pull_request",
+        },
+    ),
+    (
+        PAGES,
+        {
+            "API-patch-page": "API-retrieve-a-page",
+            "API-update-page-markdown": "API-retrieve-page-markdown",
+        },
+    ),
+    (CLUSTER, {"kubectl_patch": "kubectl_get"}),
+    (DATABASE, {}),
+]
+
+
+@pytest.mark.parametrize(("listed", "expected"), PREVIEWS)
 def test_a_preview_is_proposed_only_where_a_read_shows_the_very_thing(
     listed: str, expected: Mapping[str, str]
 ) -> None:
@@ -117,11 +116,8 @@ def test_a_proposed_preview_passes_on_what_both_take() -> None:
     """Without its optional name, the read would show every resource."""
     known = tools(CLUSTER)
     (preview,) = propose_previews(known, propose_words("k8s", known)).values()
-    assert preview.args == {
-        "resourceType": "${args.resourceType}",
-        "name": "${args.name}",
-        "namespace": "${args.namespace}",
-    }
+    both = ("resourceType", "name", "namespace")
+    assert preview.args == {name: f"${{args.{name}}}" for name in both}
 
 
 def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
@@ -147,22 +143,9 @@ def test_a_read_whose_word_is_ask_is_no_preview() -> None:
 
 def test_a_tool_runs_unasked_only_where_its_author_says_that_it_reads() -> None:
     """A name is no such claim. What agents could not tell apart from another tool is off."""
-    known = tools(
-        """
-        read list
-        get_env
-        read a.b
-        a_b
-        read action_status
-        """
-    )
-    assert propose_words("check", known) == {
-        "list": "run",
-        "get_env": "ask",
-        "a.b": "off",
-        "a_b": "off",
-        "action_status": "off",
-    }
+    known = [*map(tool, ("read list", "get_env", "read a.b", "a_b", "read action_status"))]
+    off = dict.fromkeys(("a.b", "a_b", "action_status"), "off")
+    assert propose_words("check", known) == {"list": "run", "get_env": "ask", **off}
     assert propose_words("x", known)["action_status"] == "run"
 
 
