@@ -120,7 +120,7 @@ def hostile_guests(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
     return [guest(text, on=on) for text in texts]
 
 
-def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
+def test_two_hundred_calls_of_sixteen_threads_leave_nothing(
     make_engine: MakeEngine, guest: Guest
 ) -> None:
     """No thread, no file descriptor, no memory; and no innocent call is harmed on the way."""

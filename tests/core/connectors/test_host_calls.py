@@ -80,7 +80,7 @@ def test_a_redirected_preview_only_reads(call_guest: Ask, service: Any, method: 
 
 
 @pytest.mark.parametrize("more", ["", API_KEY])
-def test_a_credential_has_to_be_declared_and_bound(
+def test_a_credential_is_declared_and_bound(
     guest: Guest, call_guest: Ask, service: Any, more: str
 ) -> None:
     """A route opens no kind that the manifest does not declare: who tries a connector so finds that out."""

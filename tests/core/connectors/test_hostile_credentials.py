@@ -109,7 +109,7 @@ def leaks(text: str) -> bool:
 
 
 @pytest.mark.parametrize("status", [200, 401, 206])
-def test_no_failure_of_a_service_quotes_it(
+def test_no_failure_quotes_it(
     attack: Attempt, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -269,7 +269,7 @@ def test_a_secret_that_no_header_can_hold_is_refused_without_a_word_of_it(
         assert part not in repr(result) + caplog.text
 
 
-def test_a_fault_of_our_own_quotes_nothing_of_it(
+def test_a_fault_of_our_own_quotes_nothing(
     by_key: Attempt, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

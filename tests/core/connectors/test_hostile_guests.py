@@ -139,7 +139,7 @@ async def test_a_spinning_guest_shares_the_processor(make_engine: MakeEngine, gu
     await asyncio.wait({spinning})
 
 
-async def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
+async def test_a_call_that_is_late_for_its_turn_does_nothing(
     make_engine: MakeEngine, guest: Guest
 ) -> None:
     """Every thread is taken by guests that sleep; the late one ends with its limit, and says why."""
@@ -157,7 +157,7 @@ async def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
     await asyncio.wait(sleeping)
 
 
-async def test_closing_the_engine_stops_guests_and_leaves_no_thread(
+async def test_closing_stops_guests_and_leaves_no_thread(
     make_engine: MakeEngine, guest: Guest
 ) -> None:
     """close() comes back with every guest ended; a late call ends so too, and with no exception."""

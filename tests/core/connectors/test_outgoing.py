@@ -131,9 +131,7 @@ def test_a_name_that_leads_inside_is_denied(
     assert (wire.sent, wire.service.seen) == (0, [])
 
 
-def test_the_address_that_was_checked_is_the_one_connected_to(
-    wire: Wire, make_client: Make
-) -> None:
+def test_the_address_that_was_checked_is_connected_to(wire: Wire, make_client: Make) -> None:
     """A name that leads elsewhere the second time it is asked is asked once."""
     answers = [["127.0.0.1"], ["127.0.0.2"]]
     rebinding = SimpleNamespace(resolve=lambda host, port: answers.pop(0))
@@ -357,7 +355,7 @@ def test_a_downgrade_by_redirect_is_refused(tls: Wire) -> None:
         tls.send(f"https://{tls.place}/down", "api.example:80")
 
 
-def test_proxies_of_the_environment_are_ignored(
+def test_proxies_in_the_environment_are_ignored(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address check could not hold through one."""

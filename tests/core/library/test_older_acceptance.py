@@ -145,7 +145,7 @@ ATTACKS = [
 @pytest.mark.parametrize("migrated", [False, True])
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.usefixtures("older")
-async def test_nothing_that_was_not_signed_is_accepted(
+async def test_nothing_that_is_unsigned_is_accepted(
     home: Path, attack: str, migrated: bool
 ) -> None:
     """Whether the row was touched before the first unlock or the bytes of the home before the migration."""
@@ -162,7 +162,7 @@ async def test_nothing_that_was_not_signed_is_accepted(
 
 
 @pytest.mark.usefixtures("older")
-async def test_the_signature_of_the_bare_digest_counts_no_more_once_the_row_is_signed(
+async def test_a_bare_digests_signature_counts_no_more_once_the_row_is_signed(
     home: Path,
 ) -> None:
     bare = hmac(home, "settings")
@@ -175,9 +175,7 @@ async def test_the_signature_of_the_bare_digest_counts_no_more_once_the_row_is_s
 
 @pytest.mark.parametrize("changed", [False, True])
 @pytest.mark.usefixtures("ruled")
-async def test_without_a_vault_the_record_of_the_acceptance_is_enough(
-    home: Path, changed: bool
-) -> None:
+async def test_without_a_vault_the_record_of_it_is_enough(home: Path, changed: bool) -> None:
     make_older(home)
     if changed:
         (home / "policy.toml").write_text(f"{RULES}\n{RULES}", encoding="utf-8")
@@ -187,9 +185,7 @@ async def test_without_a_vault_the_record_of_the_acceptance_is_enough(
 
 @pytest.mark.parametrize("attack", ["DELETE FROM pins", "UPDATE pins SET digest = 'x'"])
 @pytest.mark.usefixtures("ruled")
-async def test_rules_whose_row_was_touched_are_not_taken_for_new_ones(
-    home: Path, attack: str
-) -> None:
+async def test_rules_whose_row_was_touched_are_not_new_ones(home: Path, attack: str) -> None:
     """Without a vault the record alone still says that some were accepted."""
     change_rows(home, f"{attack} WHERE kind = 'policy'")
     for _ in range(2):

@@ -67,7 +67,7 @@ async def test_a_session_has_the_exposed_ops_as_tools_and_no_other_session_has(
         assert answer.row.state is RunState.COMPLETED
 
 
-async def test_a_connector_that_is_withdrawn_ends_its_tools_and_what_waits(
+async def test_a_withdrawn_connector_ends_tools_and_what_waits(
     core: Core, mailbox: Mailbox
 ) -> None:
     mine = await launched_with(core, "send_draft")
@@ -105,7 +105,7 @@ async def test_an_op_is_asked_unless_an_action_lets_the_agent_call_it_with_the_s
         assert listed_tools(core, await launched_with(core, "list_drafts"))[f"{PLUGIN}_list_drafts"]
 
 
-async def test_an_op_without_a_schema_takes_any_arguments_says_so_and_is_asked(
+async def test_an_op_without_a_schema_takes_any_arguments_asked(
     home: Path, mailbox: Mailbox
 ) -> None:
     """Nothing says what an argument that an action does not name would do."""

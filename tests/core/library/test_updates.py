@@ -76,9 +76,7 @@ async def test_what_runs_ends_as_it_was_approved_though_an_update_is_accepted_me
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("other")])
-async def test_a_copy_that_is_gone_or_damaged_counts_for_nothing(
-    start: Start, home: Path, damage: object
-) -> None:
+async def test_a_damaged_copy_counts_for_nothing(start: Start, home: Path, damage: object) -> None:
     async with start() as core:
         digest = core.app.library.find("get-draft").action.sha256
     new_version(home, "get-draft")

@@ -102,9 +102,7 @@ def agrees(folder: Path, *words: str, given: bytes = b"") -> bool:
     not all(map(shutil.which, ("openssl", "sha256sum", "ssh-keygen", "tar"))), reason="needs them"
 )
 @pytest.mark.parametrize("change", ["", MODULE_FILE, MANIFEST_FILE, SUMS_FILE, "other key"])
-def test_other_programs_verify_what_is_signed_here(
-    archive: Path, home: Path, tmp_path: Path, change: str
-) -> None:
+def test_other_programs_verify_ours(archive: Path, home: Path, tmp_path: Path, change: str) -> None:
     """sha256sum and ssh-keygen of a suite, openssl of the original project's archives; nor what was changed."""
     sign(archive, home)
     keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", "other")

@@ -58,9 +58,7 @@ def test_an_archive_is_read_from_its_host_alone(packed: Release, tmp_path: Path)
         assert {each.headers["host"] for each in service.seen} == {"files.example"}
 
 
-def test_files_that_come_at_once_have_one_limit_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_at_once_have_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None is kept beyond it, and what is asked for later is refused with the same sentence."""
     monkeypatch.setattr(module, "MAX_ARCHIVE", 1000)
     both = threading.Barrier(2)
@@ -129,7 +127,7 @@ def test_action_add_takes_a_url(packed: Release, tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("source", [URL, "github://aileron/mail-drafts@1.4.0"])
-def test_ctrl_c_in_the_middle_of_a_download_leaves_nothing(
+def test_ctrl_c_while_downloading_leaves_nothing(
     packed: Release, tmp_path: Path, source: str
 ) -> None:
     """Of one archive, or of eight that come at once; the command ends at once."""

@@ -97,9 +97,7 @@ DOWNLOADS = f"{BASE}/releases/download"
 OF_GITHUB = ("github.com", DOWNLOADS, "actions%2F{}%2Fv1.4.0", (RAW, f"{BASE}/v1.4.0/suite.toml"))
 
 
-def test_a_repository_with_an_archive_for_each_file_makes_a_suite(
-    hosts: FourHosts, packed: Release
-) -> None:
+def test_an_archive_for_each_file_makes_a_suite(hosts: FourHosts, packed: Release) -> None:
     put_single_archives(hosts, packed, *OF_GITHUB)
     found = hosts.read(f"{NAME}@1.4.0")
     assert (found.actions, found.connector_hash) == (packed.actions, packed.connector_hash)

@@ -69,9 +69,7 @@ def test_what_breaks_a_rule_is_not_installed(
 
 
 @pytest.mark.parametrize("rule", variants(PREVIEW_RULES))
-def test_what_breaks_a_rule_is_neither_packed_nor_signed(
-    folder: Path, home: Path, rule: str
-) -> None:
+def test_what_breaks_a_rule_is_not_packed_nor_signed(folder: Path, home: Path, rule: str) -> None:
     """A check says why, of the folder and of the archive."""
     damage, sentence = BROKEN[rule]
     damage(folder)

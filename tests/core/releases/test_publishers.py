@@ -153,9 +153,7 @@ async def accepting(repository: Repository) -> Repository:
     return repository
 
 
-async def test_the_first_file_of_a_publisher_accepts_its_key(
-    repository: Repository, home: Path
-) -> None:
+async def test_a_publishers_first_file_accepts_its_key(repository: Repository, home: Path) -> None:
     """With the fingerprint that was shown; the others then show it as accepted, until it is withdrawn."""
     release, key = repository.release("1.4.0", "key"), repository.key("key")
     assert f"signed with {key}, seen for the first time" in repository.add(release)
@@ -187,7 +185,7 @@ async def test_a_suite_and_its_connector_are_one_item(repository: Repository, ho
         assert not core.app.library.ready()
 
 
-async def test_an_accepted_key_is_shown_and_is_under_the_vaults_key(
+async def test_an_accepted_key_is_shown_and_authenticated(
     accepting: Repository, home: Path
 ) -> None:
     """Another program that writes a key of its own into the row ends all that was accepted, with an alarm."""
@@ -243,9 +241,7 @@ async def test_an_offered_key_is_declined(accepting: Repository, home: Path) -> 
     assert "cannot be replaced or removed: Is a directory. Move away what is there" in said
 
 
-async def test_what_the_accepted_key_did_not_sign_is_not_accepted(
-    accepting: Repository, home: Path
-) -> None:
+async def test_what_the_key_did_not_sign_is_not_accepted(accepting: Repository, home: Path) -> None:
     """Though another program put it into the store: signed with another key, or not at all."""
     suite = accepting.put("1.5.0", "other")
     accepting.put("1.6.0", "")
@@ -259,9 +255,7 @@ async def test_what_the_accepted_key_did_not_sign_is_not_accepted(
                 await accept(core, view)
 
 
-async def test_a_suite_takes_in_nothing_that_its_first_key_did_not_sign(
-    repository: Repository, home: Path
-) -> None:
+async def test_a_suite_takes_in_nothing_of_another_key(repository: Repository, home: Path) -> None:
     """Another key or none, which comes with it: it is left out, and the person is told."""
     repository.add(repository.release("1.4.0", "key"))
     (listed,) = (home / "suites").glob("*.json")
@@ -280,9 +274,7 @@ async def test_a_suite_takes_in_nothing_that_its_first_key_did_not_sign(
         assert [each.is_refused for each in core.app.library.not_accepted()] == [True, True]
 
 
-async def test_a_withdrawn_key_is_followed_by_none_without_a_person(
-    accepting: Repository, home: Path
-) -> None:
+async def test_no_key_follows_a_withdrawn_one_by_itself(accepting: Repository, home: Path) -> None:
     """`--accept-installed` does not take in what another key signed, or none, once a person withdrew one."""
     withdrawn = WithdrawAcceptance(kind="publisher", name=NAME, digest=accepting.key("key"))
     async with Core.open(home, accept=False) as core:
@@ -294,9 +286,7 @@ async def test_a_withdrawn_key_is_followed_by_none_without_a_person(
         assert [each["by"] for each in await core.records("library.accepted")] == ["person"] * 2
 
 
-async def test_nothing_unsigned_takes_the_place_of_what_is_signed(
-    repository: Repository, home: Path
-) -> None:
+async def test_nothing_unsigned_replaces_what_is_signed(repository: Repository, home: Path) -> None:
     """With --unsigned either, whether the key is accepted yet or not. An action that was edited says it."""
     repository.add(repository.release("1.4.0", "key"))
     key = repository.key("key")
@@ -352,7 +342,7 @@ async def test_an_item_shows_what_the_files_prove(
         assert not await core.records("library.accepted")
 
 
-async def test_a_signature_with_another_key_is_not_the_one_that_was_shown(
+async def test_a_signature_with_another_key_was_not_shown(
     repository: Repository, home: Path
 ) -> None:
     """The very same connector, signed by somebody else between the look and the key press."""
@@ -365,7 +355,7 @@ async def test_a_signature_with_another_key_is_not_the_one_that_was_shown(
         assert whose(offered(core, "connector")).key == repository.key("other")
 
 
-async def test_a_key_is_accepted_for_the_publisher_that_was_shown(
+async def test_a_key_is_accepted_for_the_publisher_shown(
     repository: Repository, home: Path
 ) -> None:
     """An action names several connectors, by names of its own: only what a connector is called itself counts."""
@@ -402,7 +392,7 @@ async def test_a_key_is_accepted_for_the_publisher_that_was_shown(
         assert whose(offered(core, "action")).name == NAME
 
 
-async def test_each_action_of_the_older_layout_has_its_own_signature(
+async def test_each_action_of_the_older_layout_is_signed(
     repository: Repository, home: Path
 ) -> None:
     """What is not signed is taken by `--unsigned` alone, what another key signed never; each says its own."""

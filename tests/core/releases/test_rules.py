@@ -86,9 +86,7 @@ aileron_host.write(json.dumps({"error": {"class": "connector_runtime_error", "me
 """
 
 
-def test_an_op_is_missing_where_the_connector_guesses_what_was_meant(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_an_op_is_missing_where_the_connector_guesses_another(folder: Path, tmp_path: Path) -> None:
     """It answers to each name with another sentence, which is that of a name much like it."""
     for name in ("build.py", "micropython.wasm"):
         shutil.copy(connector_templates() / "python" / name, tmp_path)
@@ -101,9 +99,7 @@ def test_an_op_is_missing_where_the_connector_guesses_what_was_meant(
     assert "asks get_everything, which is no op" in said(bound_for_check(read_suite(folder)))
 
 
-def test_ops_that_are_too_many_to_try_have_to_be_listed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ops_too_many_to_try_must_be_listed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of them is called missing because it was not tried."""
     without_ops(folder)
     monkeypatch.setattr(rules, "_MOST_TRIED", 0)

@@ -98,7 +98,7 @@ async def test_a_newer_release_waits_until_it_is_accepted_and_the_one_before_is_
     assert "No version of list-drafts was accepted before" in said
 
 
-def test_what_was_not_accepted_is_not_looked_up(
+def test_what_is_not_accepted_is_not_looked_up(
     home: Path, github: tuple[GitHub, tuple[str, ...]]
 ) -> None:
     service, led = github

@@ -49,21 +49,19 @@ async def core(tmp_path: Path, unboxed: UnboxedServers) -> AsyncIterator[Core]:
         yield core
 
 
-async def bind(core: Core, identity: str, token: str) -> Binding:
-    """Bind an account; of a vault that is made for it, once the library is under its key."""
-    is_new = core.app.vault.state == "absent"
-    if is_new:
-        core.app.vault.create(Secret(PASSPHRASE))
+async def bind(core: Core, secret: Secret) -> Binding:
+    """Bind an account, of a vault that is made for it."""
+    core.app.vault.create(Secret(PASSPHRASE))
     user = core.user("small.get")
-    asked = BindAccount(
-        connector_hash=user.identity.hash,
-        identity=identity,
-        account="",
-        secret=named_values({"TOKEN": Secret(token), "KEY": Secret(KEY)}),
-    )
-    bound = await core.app.bindings.bind(user, asked)
-    if is_new:
-        await core.until_record("library.authenticated")
+    hash_ = user.identity.hash
+    asked = BindAccount(connector_hash=hash_, identity="work", account="", secret=secret)
+    return await core.app.bindings.bind(user, asked)
+
+
+async def bind_both(core: Core, token: str) -> Binding:
+    """Bind an account with both secrets, and wait until the library is under the vault's key."""
+    bound = await bind(core, named_values({"TOKEN": Secret(token), "KEY": Secret(KEY)}))
+    await core.until_record("library.authenticated")
     return bound
 
 
@@ -72,9 +70,7 @@ async def waits(core: Core, action: str = "small.get") -> ApprovalView:
     return await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
 
 
-async def test_a_servers_call_waits_for_its_account_and_for_the_vault(
-    core: Core, tmp_path: Path
-) -> None:
+async def test_a_servers_call_waits_for_its_account_and_vault(core: Core, tmp_path: Path) -> None:
     """Nothing is started before; then it goes on by itself, and a yes covers whose account it uses."""
     view = await waits(core)
     need = view.account_need
@@ -82,7 +78,7 @@ async def test_a_servers_call_waits_for_its_account_and_for_the_vault(
     assert (need.reason, need.kind) == ("unbound", "environment")
     assert need.command == "aileron binding setup mcp://local/small"
     assert notes(tmp_path) == []
-    bound = await bind(core, "work", TOKEN)
+    bound = await bind_both(core, TOKEN)
     assert (await core.ended(view)).state == "completed"
     asked = await core.ask_for("small.set", {})
     assert [each.name for each in asked.accounts] == [bound.name]
@@ -96,10 +92,10 @@ async def test_a_servers_call_waits_for_its_account_and_for_the_vault(
     assert (await core.run(again)).state == "completed"
 
 
-async def test_a_locked_vault_ends_a_server_that_holds_a_secret(
+async def test_a_locked_vault_ends_a_server_with_a_secret(
     core: Core, unboxed: UnboxedServers
 ) -> None:
-    await bind(core, "work", TOKEN)
+    await bind_both(core, TOKEN)
     assert (await core.call("small.get", {})).row.state == "completed"
     (server,) = unboxed.processes
     core.app.vault.lock()
@@ -119,7 +115,7 @@ async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_
     core: Core, tmp_path: Path, value: str
 ) -> None:
     """In its environment and its arguments; in its answers, its log, the audit and the home they are not."""
-    await bind(core, "work", value)
+    await bind_both(core, value)
     answer = await core.call("small.get", {})
     assert answer.row.state == "completed"
     assert answer.row.output is not None
@@ -141,7 +137,7 @@ def spelled_otherwise(request: Request, id_: int) -> Reply:
     return Reply(body=deep.replace(key, f"\\u{ord(key[0]):04x}{key[1:]}").encode())
 
 
-async def test_a_remote_servers_key_is_in_its_header_and_in_no_answer_or_file(
+async def test_a_remote_servers_key_is_in_its_header_and_no_answer_or_file(
     tmp_path: Path,
 ) -> None:
     """Its call waits for the account; once the server does not accept it, the person is told to bind another."""
@@ -155,21 +151,13 @@ async def test_a_remote_servers_key_is_in_its_header_and_in_no_answer_or_file(
             view = await waits(core)
             assert view.account_need is not None
             assert (view.account_need.kind, remote.asked) == ("api_key", [])
-            core.app.vault.create(Secret(PASSPHRASE))
-            user = core.user("small.get")
-            asked = BindAccount(
-                connector_hash=user.identity.hash, identity="work", account="", secret=Secret(TOKEN)
-            )
-            await core.app.bindings.bind(user, asked)
+            await bind(core, Secret(TOKEN))
             ended = await core.ended(view)
             assert {each.headers["x-key"] for each in remote.service.seen} == {TOKEN}
-            answer = await core.call("small.get", {})
-            told = json.dumps(answer.row.output)
-            assert "your key: [removed]" in told
+            told = json.dumps((await core.call("small.get", {})).row.output)
             remote.call = spelled_otherwise
-            answer = await core.call("small.get", {"otherwise": 1})
-            otherwise = json.dumps(answer.row.output)
-            assert "your key: [removed]" in otherwise
+            otherwise = json.dumps((await core.call("small.get", {"otherwise": 1})).row.output)
+            assert all("your key: [removed]" in each for each in (told, otherwise))
             told += otherwise
             written = [each.read_bytes() for each in home.rglob("*") if each.is_file()]
             said = [told, repr(core.events), json.dumps(await core.records()), repr(ended)]

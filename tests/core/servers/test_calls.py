@@ -54,7 +54,7 @@ NO_GOOD_ANSWER = {
 
 
 @pytest.mark.parametrize("does", NO_GOOD_ANSWER.values(), ids=NO_GOOD_ANSWER.keys())
-def test_a_gated_request_without_a_good_answer_is_unknown_and_made_once(
+def test_a_gated_request_without_an_answer_is_unknown_and_made_once(
     small: Small, does: str
 ) -> None:
     """What was sent may have had its effect; other calls get a process that does not hang."""
@@ -237,9 +237,7 @@ def test_a_server_that_refuses_initialize_is_spoken_to_in_the_new_era(small: Sma
 
 
 @pytest.mark.parametrize("by", ["a stop", "a cancellation"])
-def test_a_call_that_is_stopped_is_cancelled_at_the_server_and_unknown(
-    small: Small, by: str
-) -> None:
+def test_a_stopped_call_is_cancelled_at_the_server_and_unknown(small: Small, by: str) -> None:
     source = """
     def call(id, name, args):
         other = read()

@@ -190,7 +190,7 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     assert commands.start.started == []
 
 
-def test_of_a_server_that_does_not_list_nothing_is_installed_and_its_last_words_are_shown(
+def test_a_server_that_does_not_list_is_not_installed_and_quoted(
     commands: Commands,
 ) -> None:
     source = 'def initialize(id, params):\n    sys.exit("no \\x1b[31m token")\n'
@@ -263,9 +263,7 @@ def test_words_are_changed_by_options_and_what_becomes_a_read_previews(added: Co
         assert re.search(rf"^aileron: notes:\d+: server.{problem}", told, re.MULTILINE)
 
 
-def test_an_editor_changes_the_manifest_and_no_other_server(
-    added: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_editor_changes_one_manifest(added: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     edits = iter(
         [
             ("= true", "= 1"),
@@ -287,9 +285,7 @@ def test_an_editor_changes_the_manifest_and_no_other_server(
     assert "is in the project" in added.edit(code=2)
 
 
-def test_a_question_that_is_left_ends_as_an_interrupt(
-    added: Commands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_left_is_an_interrupt(added: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C and Ctrl-D at "Edit it again?" are a person's, and no fault of Aileron's."""
     monkeypatch.setattr("aileron_tui.cli.servers.has_terminal", lambda: True)
     monkeypatch.setattr("click.edit", lambda text, extension: text.replace("= true", "= 1"))
@@ -329,9 +325,7 @@ def test_an_update_says_what_differs_as_the_console_does(added: Commands) -> Non
     assert [*added.tools("word")] == ["drop_note", "edit_note", "get_note"]
 
 
-def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
-    added: Commands, tmp_path: Path
-) -> None:
+def test_a_manifest_is_checked_by_line_and_key_and_machine(added: Commands, tmp_path: Path) -> None:
     assert "✓ notes" in added.printed(check_server, "notes", added.start)
     added.start.why_not = lambda table: "This machine makes no box."
     assert "no box" in added.printed(check_server, "notes", added.start, code=1)

@@ -83,7 +83,7 @@ async def test_nothing_is_offered_or_started_before_a_person_accepts_it(plain: C
     assert (accepted["name"], accepted["digest"]) == (found.identity.ref, found.identity.hash)
 
 
-async def test_a_read_of_the_same_server_shows_what_is_there_and_what_it_becomes(
+async def test_a_read_of_the_same_server_shows_what_is_and_what_it_becomes(
     plain: Core,
 ) -> None:
     properties = {"id": {"type": "string"}, "title": {"type": "string"}}
@@ -126,7 +126,7 @@ async def test_arguments_are_checked_for_being_there_and_for_plain_types_alone(p
     assert answer.row.state == "completed"
 
 
-async def test_a_changed_tool_does_not_run_until_a_person_accepts_the_difference(
+async def test_a_changed_tool_waits_until_a_person_accepts_the_difference(
     plain: Core,
 ) -> None:
     add(plain, CHANGED)
@@ -243,7 +243,7 @@ async def test_what_was_accepted_first_keeps_its_name(plain: Core, is_file_first
     assert "small.set" in names
 
 
-async def test_a_server_that_ended_too_often_is_shown_and_starts_again_at_a_persons_word(
+async def test_a_server_that_ended_too_often_starts_again_at_a_persons_word(
     plain: Core,
 ) -> None:
     add(plain, "def call(*_): os._exit(1)")
@@ -263,7 +263,7 @@ async def test_a_server_that_ended_too_often_is_shown_and_starts_again_at_a_pers
     assert (count, len(noted(plain, "call get"))) == (3, 4)
 
 
-async def test_what_a_server_lists_anew_keeps_the_words_that_a_person_gave_meanwhile(
+async def test_what_a_server_lists_anew_keeps_a_persons_words_of_meanwhile(
     plain: Core,
 ) -> None:
     """A change of theirs waited; an update that waits is not replaced at all."""

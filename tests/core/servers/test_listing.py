@@ -66,7 +66,7 @@ def test_a_newcomer_takes_no_accepted_tool_out(small: Small, newcomer: str) -> N
     assert small.runs(source).causes("get", "set") == ["", ""]
 
 
-def test_after_the_notice_of_a_change_a_tool_that_runs_unasked_is_compared_too(
+def test_after_notice_of_a_change_a_tool_that_runs_unasked_is_compared_too(
     small: Small,
 ) -> None:
     source = """
@@ -80,7 +80,7 @@ def test_after_the_notice_of_a_change_a_tool_that_runs_unasked_is_compared_too(
     assert small.runs(source).causes("get", "set", "get") == ["", "", "hash_mismatch"]
 
 
-def test_a_listing_of_the_same_bytes_but_for_its_id_is_the_same_and_no_other_is(
+def test_a_listing_of_the_same_bytes_but_for_its_id_alone_is_the_same(
     small: Small,
 ) -> None:
     """What hides a change where the id of the answer stands is parsed, and found."""

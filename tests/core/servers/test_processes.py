@@ -71,7 +71,7 @@ def test_calls_of_all_sessions_use_one_process_and_no_read_the_one_that_writes(
     assert sorted(unboxed.started[1:]) == ["read", "write"]
 
 
-def test_an_idle_process_ends_and_the_next_call_starts_another(
+def test_an_idle_process_ends_and_a_call_starts_another(
     small: Small, unboxed: UnboxedServers
 ) -> None:
     small.servers = ServerProcesses(unboxed, idle_seconds=0.2)
@@ -82,9 +82,7 @@ def test_an_idle_process_ends_and_the_next_call_starts_another(
     small.servers.close()
 
 
-def test_a_process_writes_its_files_during_calls_alone(
-    small: Small, unboxed: UnboxedServers
-) -> None:
+def test_a_process_writes_files_during_calls_alone(small: Small, unboxed: UnboxedServers) -> None:
     """A yes is no leave to write ten minutes later; what it remembers it goes on with."""
     small.runs(files_write=(str(small.folder),))
     assert small.causes("get", "set") == ["", ""]
@@ -107,9 +105,7 @@ def test_a_process_writes_its_files_during_calls_alone(
     assert len(small.starts()) == 4
 
 
-def test_a_process_that_cannot_be_started_anew_says_why(
-    small: Small, unboxed: UnboxedServers
-) -> None:
+def test_a_process_that_does_not_start_anew_says_why(small: Small, unboxed: UnboxedServers) -> None:
     source = """
     def call(id, name, args):
         if not os.fork():  # has its standard error open for longer than it lives
@@ -124,9 +120,7 @@ def test_a_process_that_cannot_be_started_anew_says_why(
     assert failed(small.call("set")).message == unboxed.refusal
 
 
-def test_what_was_moved_away_after_a_server_is_in_its_log(
-    small: Small, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_moved_away_is_in_the_log(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     stop = Unboxed.stop
     monkeypatch.setattr(Unboxed, "stop", lambda self: (*stop(self), ".envrc is new."))
     assert small.call("get").failure is None
@@ -251,9 +245,7 @@ def test_an_answer_that_is_nested_too_deeply_is_the_servers_fault(small: Small) 
 
 
 @pytest.mark.parametrize("before", ["x" * 2028, "x" * 2028 + "\\n", "x" * 2048])
-def test_no_part_of_a_secret_is_in_a_log_where_a_line_is_cut_or_read_in_two(
-    small: Small, before: str
-) -> None:
+def test_no_part_of_a_secret_is_in_a_log_where_a_line_is_cut(small: Small, before: str) -> None:
     source = f"""
     def call(id, name, args):
         at = len(os.environ["TOKEN"]) // 2

@@ -41,7 +41,7 @@ def server(shared_server: RehearsedServer) -> RehearsedServer:
     return shared_server
 
 
-def test_a_yes_makes_what_the_rehearsal_changed_and_undo_takes_it_back(
+def test_a_yes_makes_what_was_rehearsed_and_undo_takes_it_back(
     server: RehearsedServer,
 ) -> None:
     """The agent gets the rehearsed answer; what the server leaves in its own home is nobody's."""
@@ -61,7 +61,7 @@ def test_a_yes_makes_what_the_rehearsal_changed_and_undo_takes_it_back(
     assert "append is called ‹ESC›[2J\n" in log
 
 
-def test_it_is_not_called_again_as_long_as_what_it_changed_is_as_it_was(
+def test_it_is_not_called_again_while_what_it_changed_is_as_it_was(
     server: RehearsedServer,
 ) -> None:
     """Two runs differ: each recheck would have read as a change."""
@@ -72,7 +72,7 @@ def test_it_is_not_called_again_as_long_as_what_it_changed_is_as_it_was(
     assert f"+{server.tree()['a.txt']}" in shown["diff"]
 
 
-def test_what_changed_meanwhile_is_kept_and_shown_in_another_rehearsal(
+def test_what_changed_meanwhile_is_kept_and_shown_rehearsed_anew(
     server: RehearsedServer,
 ) -> None:
     call = server.call("append", path="a.txt", text="two\n")
@@ -88,7 +88,7 @@ def test_what_changed_meanwhile_is_kept_and_shown_in_another_rehearsal(
     assert server.tree()["a.txt"] == "another\ntwo\n"
 
 
-def test_a_tool_that_fails_changes_nothing_and_the_agent_is_told_so(
+def test_a_tool_that_fails_changes_nothing_and_its_agent_is_told(
     server: RehearsedServer,
 ) -> None:
     before = server.tree()

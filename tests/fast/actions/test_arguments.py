@@ -87,9 +87,7 @@ def test_arguments_that_fit_come_back_as_declared(action: Action) -> None:
         ("meta", {"\ud800": 1}, "has a key with a lone surrogate"),
     ],
 )
-def test_an_argument_that_does_not_fit_is_named(
-    action: Action, argument: str, value: Any, problem: str
-) -> None:
+def test_a_wrong_argument_is_named(action: Action, argument: str, value: Any, problem: str) -> None:
     """One problem, at the argument, in words an agent can act on."""
     (found,) = argument_problems(action, {"to": "x", argument: value})
     assert found["argument"] == argument

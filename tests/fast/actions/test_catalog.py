@@ -47,9 +47,7 @@ def test_a_missing_folder_holds_no_actions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "loop", "pipe"])
-def test_a_folder_that_cannot_be_read_offers_nothing_and_says_so(
-    tmp_path: Path, manifest: Build, what: str
-) -> None:
+def test_an_unreadable_folder_offers_nothing(tmp_path: Path, manifest: Build, what: str) -> None:
     """What lay there before counts no more: nobody can say that it still does."""
     folder = tmp_path / "actions"
     folder.mkdir()
@@ -212,9 +210,7 @@ def test_of_two_files_with_one_name_the_later_is_an_error(tmp_path: Path, manife
     assert "tool name a_b is already used by 1.md" in second.message
 
 
-def test_a_file_that_nobody_accepted_cannot_push_out_one_that_was(
-    tmp_path: Path, manifest: Build
-) -> None:
+def test_a_file_that_nobody_accepted_pushes_out_none(tmp_path: Path, manifest: Build) -> None:
     """Else whoever may write a file could switch an action off."""
     (tmp_path / "real.md").write_bytes(manifest())
     accepted = all_of(scan(tmp_path))
@@ -257,9 +253,7 @@ def looking(tmp_path: Path, manifest: Build) -> Path:
     return tmp_path
 
 
-def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
-    looking: Path, manifest: Build
-) -> None:
+def test_a_preview_asks_what_a_ready_action_declares_safe(looking: Path, manifest: Build) -> None:
     """A file that is not accepted lends nothing; accepted, it does."""
     reads = add_action(looking, manifest, "read")
     found = scan(looking)
@@ -286,9 +280,7 @@ def test_a_preview_may_not_ask_an_op_of_a_gated_action(looking: Path, manifest: 
     assert "read is an op of the gated action gated; " in catalog.problems()[0].message
 
 
-def test_an_action_that_breaks_the_rule_lends_nothing_to_others(
-    looking: Path, manifest: Build
-) -> None:
+def test_an_action_that_breaks_the_rule_lends_nothing(looking: Path, manifest: Build) -> None:
     """What is not offered is not loaded: whoever looks through it is not offered either."""
     add_action(looking, manifest, "read", PREVIEW.format(op="other").replace("true", "false"))
     found = scan(looking)

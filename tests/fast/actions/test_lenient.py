@@ -178,9 +178,7 @@ def test_errors_come_with_the_warnings_and_before_them(read_file: Read, manifest
     assert [problem.key for problem in caught.value.problems] == ["limits.wall_seconds"]
 
 
-def test_a_lenient_file_is_offered_and_its_warnings_are_no_load_errors(
-    tmp_path: Any, manifest: Build
-) -> None:
+def test_a_lenient_file_is_offered_with_its_warnings(tmp_path: Any, manifest: Build) -> None:
     """`action list` shows them at a ready action; what an error adds comes before them."""
     (tmp_path / "1.md").write_bytes(manifest(declared("aB", "String")))
     (tmp_path / "2.md").write_bytes(manifest(declared("aB", "String")) + b"\n")
@@ -233,9 +231,7 @@ def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read_file: Re
         ('[approval]\neffect = "read"\n', "approval.effect"),
     ],
 )
-def test_portable_names_each_addition_where_it_stands(
-    read_file: Read, extra: str, key: str
-) -> None:
+def test_portable_names_each_addition_at_its_place(read_file: Read, extra: str, key: str) -> None:
     """Upstream's schema is closed: one key of ours and it refuses the file."""
     (problem,) = read_file(extra, portable=True).problems
     assert (problem.key, problem.class_, problem.severity) == (key, "portability", "error")

@@ -199,7 +199,7 @@ def test_a_wrong_change_is_named_where_it_stands(manifest: Build) -> None:
     assert row[problem.column - 1 :].startswith("B = 'b'")
 
 
-def test_what_is_read_back_may_be_found_by_what_a_step_returned(
+def test_what_is_read_back_may_be_found_by_what_a_step_gave(
     load: Callable[..., Action],
 ) -> None:
     """And a change may be a text without arguments: an op may be what closes an issue, by its number."""

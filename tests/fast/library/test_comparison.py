@@ -115,10 +115,13 @@ def test_each_widening_is_named_and_its_reverse_is_none(
         assert compared_actions(changed, ACTION) != ()
 
 
-def test_an_action_that_can_be_granted_now_allows_more() -> None:
+def test_what_is_not_there_in_one_of_both_is_compared_too() -> None:
+    """No grants any more, and no preview: then a person asks blindly."""
     asks = ACTION.replace("required = true", "required = true\ngrants = false")
-    assert wider(asks, ACTION) == [("no_grants", ">")]
-    assert wider(ACTION, asks) == []
+    start, end = ACTION.index("[approval.preview]"), ACTION.index("[limits]")
+    blind = ACTION[:start] + ACTION[end:]
+    for old, new, said in ((asks, ACTION, ("no_grants", ">")), (ACTION, blind, ("preview", ">"))):
+        assert (wider(old, new), wider(new, old)) == ([said], [])
 
 
 def test_the_most_dangerous_comes_first_and_what_narrows_last() -> None:
@@ -138,12 +141,6 @@ def test_the_most_dangerous_comes_first_and_what_narrows_last() -> None:
     assert (sent.name, sent.before, sent.after) == ("go.folder", "outbox", "elsewhere")
 
 
-def test_a_file_without_a_preview_any_more_asks_blindly() -> None:
-    start, end = ACTION.index("[approval.preview]"), ACTION.index("[limits]")
-    assert wider(ACTION, ACTION[:start] + ACTION[end:]) == [("preview", ">")]
-    assert wider(ACTION[:start] + ACTION[end:], ACTION) == []
-
-
 def test_two_inputs_of_steps_that_read_alike_hide_nothing_of_each_other() -> None:
     """Step `a` with `b.c`, and step `a.b` with `c`: a change of the first was not named."""
     step = '[[execute]]\nid = "%s"\nconnector = "local://me/mail"\nop = "send"\ninputs = { "%s" = "me" }\n'
@@ -156,9 +153,8 @@ def test_two_inputs_of_steps_that_read_alike_hide_nothing_of_each_other() -> Non
 def test_what_is_asked_after_the_run_is_compared_too() -> None:
     """It is a request as those before the run are, with arguments of its own."""
     old = ACTION.replace('effect = "send"', 'effect = "change"')
-    new = old.replace(
-        "[approval.preview.render]", 'read_back = { id = "${go.id}" }\n[approval.preview.render]'
-    )
+    render = "[approval.preview.render]"
+    new = old.replace(render, 'read_back = { id = "${go.id}" }\n' + render)
     assert wider(old, new) == wider(new, old) == [("preview_args", "read_back")]
 
 
@@ -191,19 +187,13 @@ def manifests(
 
 
 def test_a_connector_names_hosts_functions_credential_and_its_code() -> None:
-    changed = (MANIFEST + OAUTH).replace(
-        '["api.example.com:443"]', '["evil.example:443", "api.example.com:443"]'
-    )
+    host = '"api.example.com:443"'
+    changed = (MANIFEST + OAUTH).replace(f"[{host}]", f'["evil.example:443", {host}]')
+    before, after = (f"{n} bytes, sha256:{sha256_hex(each)}" for n, each in ((1, b"1"), (2, b"22")))
     assert manifests(MANIFEST, changed, (b"1", b"22")) == [
         ("wider", "hosts", "", "", "evil.example:443"),
         ("wider", "credential", "", "", "oauth2"),
-        (
-            "other",
-            "module",
-            "",
-            f"1 bytes, sha256:{sha256_hex(b'1')}",
-            f"2 bytes, sha256:{sha256_hex(b'22')}",
-        ),
+        ("other", "module", "", before, after),
     ]
     assert [each[0] for each in manifests(changed, MANIFEST)] == ["narrower", "narrower"]
 

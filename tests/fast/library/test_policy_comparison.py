@@ -86,9 +86,7 @@ PATHS = '[[rule]]\ntools = ["Write"]\npaths = {}\ndecision = "allow"\n'
         (PATHS.format('["a, b"]'), PATHS.format('["a", "b"]')),
     ],
 )
-def test_rules_that_differ_in_anything_but_their_reasons_are_never_taken_for_equal(
-    old: str, new: str
-) -> None:
+def test_rules_that_differ_in_anything_but_their_reasons_are_not_equal(old: str, new: str) -> None:
     assert [each.direction for each in compare_policies(old, new)] == ["wider", "narrower"]
 
 

@@ -76,9 +76,7 @@ def test_a_signature_counts_for_its_sums_and_purpose_alone() -> None:
         ("rsa", "aileron-suite", "a key of the kind ssh-rsa"),
     ],
 )
-def test_other_signatures_of_ssh_keygen_are_refused(
-    tmp_path: Path, kind: str, namespace: str, said: str
-) -> None:
+def test_other_signatures_are_refused(tmp_path: Path, kind: str, namespace: str, said: str) -> None:
     keygen(tmp_path, "-q", "-t", kind, "-N", "", "-f", "key")
     with pytest.raises(FileProblems, match=said):
         verify_sums(SUMS, signed_by_ssh(tmp_path, namespace), "s")
