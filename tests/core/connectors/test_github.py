@@ -103,7 +103,6 @@ def test_issues_are_listed_page_by_page(github: Caller) -> None:
 
 
 def test_a_pull_request_comes_with_commits_files_and_checks(github: Caller) -> None:
-    """Whole commit messages, every file with its lines, what passed and what did not."""
     pull = github.read("get_pull", number=7)
     assert (pull["state"], pull["conflicts"], pull["head_sha"]) == ("open", "none", HEAD)
     assert pull["summary"] == "2 commits, 2 files, +3 -1"
@@ -194,7 +193,6 @@ def test_wrong_arguments_are_errors_before_any_request(
 
 
 def test_what_is_wrong_with_the_account_is_said(github: Caller) -> None:
-    """A token that is no longer valid, and a thing that it may not see."""
     missing = github.call("get_issue", number=99)
     assert failed(missing).message == (
         "GitHub answered 404: Not Found (it does not exist, or the account may not see it)"

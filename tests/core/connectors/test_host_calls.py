@@ -58,7 +58,6 @@ def test_an_unlisted_host_wins_over_whatever_was_printed(guest: Guest) -> None:
 
 
 def test_a_later_success_clears_what_failed_before(call_guest: Ask) -> None:
-    """A connector that tries something else and gets through has succeeded."""
     result = call_guest(json.dumps({"url": "https://evil.example/"}), envelope())
     assert (result.failure, result.requests_sent) == (None, 1)
 
@@ -157,7 +156,6 @@ def test_requests_that_may_change_something_are_counted_apart(
 
 
 def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(call_guest: Ask) -> None:
-    """What the host saw of its end and what the connector said are told apart."""
     crash = call_guest(envelope(method="POST"), say="{")
     assert (failed(crash).class_, crash.reported_by_connector) == ("connector_runtime_error", False)
     assert (crash.writes_sent, crash.writes_unanswered) == (1, 0)
@@ -177,7 +175,6 @@ def test_a_lost_write_stays_lost_after_one_that_got_through(call_guest: Ask, ser
 def test_the_wall_limit_includes_a_silent_service(
     guest: Guest, service: Any, leaping: Any, make_client: Any, make_engine: MakeEngine
 ) -> None:
-    """A run's time is up while its request hangs: wall time, and one request possibly sent."""
     service.hold("/x")
     route = Route(host=HOSTS[0], address="127.0.0.1", port=service.port)
     engine = make_engine(make_client(routes=[route], clock=leaping))

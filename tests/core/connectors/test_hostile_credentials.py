@@ -217,7 +217,6 @@ def test_a_redirect_that_repeats_it_is_not_followed(
     ],
 )
 def test_no_redirect_takes_it_elsewhere(by_key: Attempt, location: str) -> None:
-    """Another scheme, port, user information, another host: the key was sent once."""
     place = by_key.place
     name = place.partition(":")[0]
     by_key.service.reply("/x", b"{}", 307, Location=location.format(place=place, name=name))

@@ -31,7 +31,6 @@ def test_a_spinning_guest_is_stopped_at_its_wall_limit(guest: Guest, before: str
 
 
 def test_a_guest_sleeps_as_long_as_it_asked(guest: Guest) -> None:
-    """A sleep within the limit is a sleep, and the event names who waited."""
     body = SLEEP.format(nanoseconds=150_000_000) + (
         "(if (i64.ne (i64.load (i32.const 256)) (i64.const 7)) (then unreachable))"
         "(if (i32.ne (i32.load (i32.const 512)) (i32.const 1)) (then unreachable))"
@@ -43,7 +42,6 @@ def test_a_guest_sleeps_as_long_as_it_asked(guest: Guest) -> None:
 
 
 def test_poll_with_wild_pointers_is_an_error_number(guest: Guest) -> None:
-    """The guest gets an errno; nothing else of the process is touched."""
     good, body = (64, 256, 1, 512), ""
     for at, wild in ((0, -8), (1, -8), (3, -1), (2, 0), (2, -1)):
         numbers = (*good[:at], wild, *good[at + 1 :])
@@ -212,7 +210,6 @@ def test_a_start_section_runs_before_the_command(guest: Guest) -> None:
 
 
 def test_a_program_may_exit_before_its_main_function(guest: Guest) -> None:
-    """What it said and its code count, as of any exit."""
     text = wat("unreachable", data=escaped('{"output": 1}'))
     say = "(call $print (i32.const 1) (i32.const 1024) (i32.const 13)) (call $exit (i32.const {}))"
     assert call(guest(before_start(text, say.format(0)))).output == 1

@@ -88,7 +88,6 @@ def test_arguments_that_fit_come_back_as_declared(action: Action) -> None:
     ],
 )
 def test_a_wrong_argument_is_named(action: Action, argument: str, value: Any, problem: str) -> None:
-    """One problem, at the argument, in words an agent can act on."""
     (found,) = argument_problems(action, {"to": "x", argument: value})
     assert found["argument"] == argument
     assert problem in found["problem"]
@@ -101,7 +100,6 @@ def test_all_problems_of_a_call_come_together(action: Action) -> None:
 
 
 def test_arguments_must_be_an_object(action: Action) -> None:
-    """Anything else is one problem of the whole."""
     for args in (None, [], "x", 5, True):
         (problem,) = argument_problems(action, args)
         assert problem["argument"] == ""

@@ -183,7 +183,6 @@ def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build)
 
 
 def test_only_bytes_that_were_accepted_are_ready(tmp_path: Path, manifest: Build) -> None:
-    """By file name or by action name; one changed byte holds the file back."""
     found = put(tmp_path, manifest, a="a", b="b", c="c")
     digests = all_of(found)
     accepted = {"a.md": digests["a.md"], "b": f"sha256:{digests['b.md']}", "c": digests["a.md"]}

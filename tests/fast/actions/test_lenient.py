@@ -85,7 +85,6 @@ def test_any_json_is_still_json_that_readers_agree_on(read_file: Read) -> None:
 
 
 def test_a_name_in_camel_case_is_taken_and_referenced(read_file: Read) -> None:
-    """`${args.teamId}` is filled in like any other."""
     inputs = 'inputs = { team = "${args.teamId}", text = "to ${args._X9}" }\n'
     reading = read_file(inputs + declared("teamId", "string") + declared("_X9", "string"))
     action = action_of(reading)

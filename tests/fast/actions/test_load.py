@@ -82,7 +82,6 @@ memory_mib = 1024
 
 
 def test_what_a_file_leaves_out_has_its_default(load: Load) -> None:
-    """Not gated, required inputs, no step inputs, the default limits."""
     action = load('[[inputs]]\nname = "a"\ntype = "string"\ndescription = "d"\n')
     assert action.inputs[0].required is True
     assert action.approval == Approval()

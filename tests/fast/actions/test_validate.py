@@ -163,7 +163,6 @@ FAULTS = [
 def test_a_broken_rule_is_one_problem_at_its_key(
     manifest: Build, extra: str, old: str, new: str, key: str, message: str
 ) -> None:
-    """Each rule refuses what breaks it, and nothing else complains."""
     with pytest.raises(FileProblems) as caught:
         load_action(manifest(extra, old=old, new=new), "send-note.md")
     (problem,) = caught.value.problems
@@ -173,7 +172,6 @@ def test_a_broken_rule_is_one_problem_at_its_key(
 
 
 def test_nothing_at_all_names_everything_that_must_be_there() -> None:
-    """An empty front matter is answered with the whole list."""
     with pytest.raises(FileProblems) as caught:
         load_action(b"+++\n+++\n", "a.md")
     keys = ["name", "version", "source", "requires.connectors", "match.intent", "execute"]

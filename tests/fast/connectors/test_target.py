@@ -49,7 +49,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_a_url_that_could_mean_two_things_is_refused(kind: str) -> None:
-    """No user information, control characters, backslashes or guesses."""
     for url in REFUSED[kind]:
         with pytest.raises(ValueError, match=r"."):
             parse_target(url)
