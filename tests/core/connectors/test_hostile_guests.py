@@ -1,17 +1,42 @@
-"""Guests that spin, sleep, grow, flood and crash: each ends within its limits, as what it was."""
+"""Guests that spin, sleep, grow, flood, crash and hand over much: each ends within its limits, as what it was."""
 
 import asyncio
 import gc
+import json
 import logging
 import threading
 import time
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 from wasmtime._func import FUNCTIONS
 
-from aileron_core.connectors.protocol import Limits, OpResult
+from aileron_core.connectors.protocol import MIB, Limits, OpResult
 from aileron_core.connectors.wasm.connector import WasmConnector
-from tests.support.guests import SPIN, Guest, MakeEngine, call, escaped, failed, printing, wat
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.connectors.wasm.envelope import read_envelope
+from aileron_core.connectors.wasm.guest_result import guest_result
+from aileron_core.connectors.wasm.invocation import GuestExit
+from tests.fast.property.test_guest_slices import at_once
+from tests.support.guests import (
+    HOSTS,
+    SPIN,
+    Guest,
+    MakeEngine,
+    call,
+    escaped,
+    failed,
+    filling,
+    output,
+    printing,
+    resident,
+    wat,
+)
+from tests.support.making import an_invocation
 
 SHORT = Limits(wall_seconds=0.3)
 # One clock subscription at 64: userdata 7, tag 0, monotonic, relative, *n* nanoseconds.
@@ -19,6 +44,7 @@ SLEEP = """
   (i64.store (i32.const 64) (i64.const 7)) (i32.store8 (i32.const 72) (i32.const 0))
   (i32.store (i32.const 80) (i32.const 1)) (i64.store (i32.const 88) (i64.const {nanoseconds}))
   (drop (call $poll (i32.const 64) (i32.const 256) (i32.const 1) (i32.const 512)))"""
+GROW = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
 
 
 @pytest.mark.parametrize("before", ["", SLEEP.format(nanoseconds=60 * 10**9)], ids=["", "asleep"])
@@ -52,9 +78,8 @@ def test_poll_with_wild_pointers_is_an_error_number(guest: Guest) -> None:
 
 def test_memory_beyond_the_limit_is_told_apart(guest: Guest) -> None:
     """A guest grows until it may not, starts too large, or says so on stderr and exits with 2, as Go."""
-    grow = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
     small = Limits(memory_mib=4)
-    grown = failed(call(guest(wat(grow)), limits=small))
+    grown = failed(call(guest(wat(GROW)), limits=small))
     assert grown.class_ == "resource_limit_exceeded"
     assert grown.details == {"limit": "memory", "configured": "4 MiB"}
     large = call(guest(wat("", pages=200)), limits=small)
@@ -288,3 +313,239 @@ def test_an_uncaught_exception_is_a_crash_and_a_heap_of_them_a_memory_limit(gues
     limits = Limits(memory_mib=8, wall_seconds=20)
     failure = failed(call(guest(wat(chain, imports=tag)), limits=limits))
     assert failure.details == {"limit": "memory", "configured": "8 MiB"}
+
+
+def repeated(what: str, times: int) -> str:
+    return f"""(local $i i32) (loop $again {what}
+      (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const {times}))))"""
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("fd", [1, 2])
+def test_a_hundred_megabytes_of_output_are_not_kept(guest: Guest, fd: int) -> None:
+    """stdout past 8 MiB is a failure with its limit, stderr past 64 KiB is dropped; memory stays."""
+    body = repeated(f"(call $print (i32.const {fd}) (i32.const 0) (i32.const 1048576))", 100)
+    connector = guest(wat(body, pages=17))
+    call(guest(wat("")))
+    before = resident()
+    result = call(connector)
+    assert resident() - before < 48 * MIB
+    if fd == 1:
+        limit = {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
+        assert failed(result).details == limit
+    else:
+        assert (result.failure, result.output) == (None, {})
+
+
+def test_ten_thousand_requests_end_at_a_thousand(guest: Guest, routed: WasmEngine, service: Any) -> None:  # fmt: skip
+    """No service is flooded by one call; what had gone out is counted."""
+    service.reply("/x")
+    envelope = json.dumps({"url": "https://api.example/x"})
+    ask = f"(drop (call $request (i32.const 1024) (i32.const {len(envelope)})))"
+    asking = guest(wat(repeated(ask, 10_000), data=escaped(envelope)), HOSTS, on=routed)
+    result = call(asking, limits=Limits(wall_seconds=60))
+    assert failed(result).class_ == "resource_limit_exceeded"
+    assert failed(result).details == {"limit": "requests", "configured": "1000 requests"}
+    assert result.requests_sent == len(service.seen) == 1000
+
+
+def test_ten_thousand_refused_requests_end_as_soon(guest: Guest) -> None:
+    """Asking costs the host something even where nothing leaves."""
+    envelope = json.dumps({"url": "https://evil.example/x"})
+    ask = f"(drop (call $request (i32.const 1024) (i32.const {len(envelope)})))"
+    result = call(guest(wat(repeated(ask, 10_000) + SPIN, data=escaped(envelope)), HOSTS))
+    assert failed(result).details["limit"] == "requests"
+    assert result.requests_sent == 0
+
+
+def test_many_large_tables_are_refused(guest: Guest) -> None:
+    """Tables lie outside the guest's memory, so their number is bounded like their size."""
+
+    def with_tables(*sizes: int) -> OpResult:
+        tables = "".join(f"(table {size} funcref)" for size in sizes)
+        text = printing('{"output": 1}').replace("(func $print", tables + "(func $print", 1)
+        return call(guest(text))
+
+    assert failed(with_tables(*[1_000_000] * 5)).class_ == "connector_runtime_error"
+    assert failed(with_tables(1_000_001))
+    assert output(with_tables(30_000)) == 1
+    grow = "(table.grow $t (ref.null func) (i32.const 2000000))"
+    body = f"(if (i32.ne {grow} (i32.const -1)) (then unreachable))"
+    assert call(guest(wat(body, imports="(table $t 1 funcref)"))).failure is None
+
+
+def hostile_guests(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
+    """One guest of each kind, each with an end of its own."""
+    ask = "(drop (call $request (i32.const 1024) (i32.const 30)))"
+    bodies = [
+        SPIN,
+        SLEEP.format(nanoseconds=60 * 10**9) + " unreachable",
+        GROW,
+        "(call $print (i32.const 2) (i32.const 0) (i32.const 9)) unreachable",
+        "(drop (i32.load (i32.const -4)))",
+        "(call $exit (i32.const 1))",
+        "(call $exit (i32.const 2))",
+        "(drop (call $request (i32.const -1) (i32.const -1)))",
+        repeated("(call $print (i32.const 1) (i32.const 0) (i32.const 60000))", 1700),
+        repeated(ask, 10_000),
+    ]
+    texts = [wat(body) for body in bodies]
+    texts += [wat("(call $f)", imports="(func $f (call $f))"), wat("unreachable")]
+    texts += [printing(said) for said in ('{"output": {', "noise", '{"error": {}}')]
+    texts.append(printing("{}").replace("\\7b\\7d", "\\ff\\fe"))
+    texts.append(printing('{"output": ' + "[" * 5000 + "]" * 5000 + "}"))
+    return [guest(text, on=on) for text in texts]
+
+
+def test_two_hundred_calls_of_sixteen_threads_leave_nothing(
+    make_engine: MakeEngine, guest: Guest
+) -> None:
+    """No thread, no file descriptor, no memory; and no innocent call is harmed on the way."""
+    limits = Limits(wall_seconds=0.5, memory_mib=8)
+
+    def round_of_calls() -> None:
+        engine = make_engine()
+        good = guest(printing('{"output": {"fine": true}}'), on=engine)
+        bad = hostile_guests(guest, engine)
+        mixed = [good if n % 2 else bad[n // 2 % len(bad)] for n in range(200)]
+
+        async def some(mine: list[WasmConnector]) -> list[OpResult]:
+            wide = Limits(wall_seconds=60, memory_mib=8)
+            return await asyncio.gather(
+                *(c.call("x", {}, limits=wide if c is good else limits) for c in mine)
+            )
+
+        with ThreadPoolExecutor(16) as threads:
+            parts = [mixed[n::16] for n in range(16)]
+            ended = list(threads.map(lambda part: asyncio.run(some(part)), parts))
+        for part, results in zip(parts, ended, strict=True):
+            for connector, result in zip(part, results, strict=True):
+                assert (result.output == {"fine": True}) is (connector is good), result
+        engine.close()
+
+    round_of_calls()
+    gc.collect()
+    threads, files, grown = threading.active_count(), open_files(), list[int]()
+    # The allocator of sixteen threads takes its share in the first rounds; a leak takes it in each.
+    while len(grown) < 10 and not (grown and grown[-1] < 16 * MIB):
+        memory = resident()
+        round_of_calls()
+        gc.collect()
+        grown.append(resident() - memory)
+    # Not equal: a thread or socket of an earlier test's service may end meanwhile.
+    assert threading.active_count() <= threads
+    assert open_files() <= files
+    assert grown[-1] < 16 * MIB, grown
+
+
+REQUEST = "(drop (call $request (i32.const {at}) (i32.const {total})))"
+ENVELOPE = '{"url": "https://api.example/x", "body": "'
+
+
+@contextmanager
+def longest_wait() -> Generator[list[float]]:
+    """Measure how long at most a thread that wants the interpreter all the time had to wait for it.
+
+    In processor time of this process: while another program has the processor, nobody holds the interpreter.
+    """
+    gaps, over = [0.0], threading.Event()
+
+    def beat() -> None:
+        last = time.process_time()
+        while not over.is_set():
+            time.sleep(0.001)
+            now = time.process_time()
+            gaps[0] = max(gaps[0], now - last)
+            last = now
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        yield gaps
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("unit", ["\\ud800", "\\udc00\\n"])
+def test_a_large_request_of_half_pairs_is_refused_and_stops_nobody(
+    guest: Guest, routed: WasmEngine, service: Any, unit: str
+) -> None:
+    """It was read in one step, which took seconds for which no other call and no key was answered."""
+    connector = guest(filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST), HOSTS, on=routed)
+    with longest_wait() as gaps:
+        result = call(connector)
+    assert gaps[0] < 0.5
+    assert "body cannot be read: a string in it contains a lone surrogate" in failed(result).message
+    assert service.seen == []
+
+
+def test_a_large_body_of_escapes_arrives_whole_and_stops_nobody(
+    guest: Guest, routed: WasmEngine, service: Any
+) -> None:
+    """Pairs of surrogates are characters; what is sent is their UTF-8."""
+    service.reply("/x")
+    text = filling(ENVELOPE, "\\ud83d\\ude00", 15 * MIB, '"}', REQUEST)
+    with longest_wait() as gaps:
+        result = call(guest(text, HOSTS, on=routed), limits=Limits(wall_seconds=60))
+    assert (result.failure, result.requests_sent) == (None, 1)
+    assert service.seen[0][3] == "😀".encode() * (15 * MIB // 12)
+    assert gaps[0] < 0.5
+
+
+@pytest.mark.parametrize("why", ["wall", "person"])
+def test_reading_what_it_printed_counts_against_the_run(leaping: Any, why: Any) -> None:
+    """A large output is read within the wall limit, and a stop of everything ends the reading."""
+    run = an_invocation(leaping, 5)
+    run.stdout += b'{"output": "' + b"\\n" * MIB + b'"}'
+    if why == "wall":
+        leaping.leap(6)
+    else:
+        run.stop("person")
+    failure = failed(guest_result(GuestExit(ending="returned"), run))
+    assert failure.class_ == ("resource_limit_exceeded" if why == "wall" else "unavailable")
+    leaping.level()
+
+
+def test_a_request_has_16_mib_of_body_and_little_else() -> None:
+    """A body counts as it is spelled; everything else together may take 256 KiB."""
+
+    def read(head: bytes, body: bytes) -> Any:
+        envelope = b'{"url": "https://a/"' + head + b', "body": "' + body + b'"}'
+        return read_envelope(envelope, at_once)
+
+    assert len(read(b"", b"x" * 16 * MIB).body or b"") == 16 * MIB
+    with pytest.raises(ValueError, match="body is larger than 16777216 bytes"):
+        read(b"", b"x" * (16 * MIB + 1))
+    header = b', "headers": {"A": "' + b"x" * 255 * 1024 + b'"}'
+    assert len(read(header, b"x" * MIB).headers["A"]) == 255 * 1024
+    for head in (
+        b', "headers": {"A": "' + b"x" * 257 * 1024 + b'"}',
+        b', "credential": "' + b"x" * 257 * 1024 + b'"',
+        b', "y": "' + b"x" * 257 * 1024 + b'"',
+        b', "y": [' + b"{}," * 90_000 + b"1]",
+    ):
+        with pytest.raises(ValueError, match="the request without its body is larger"):
+            read(head, b"x" * MIB)
+
+
+def test_an_answer_is_read_again_and_again_without_stopping_anybody(
+    guest: Guest, routed: WasmEngine, service: Any
+) -> None:
+    """Each reading copies 8 MiB into the guest, in parts."""
+    service.reply("/x", body=b"x" * 8 * MIB)
+    envelope = '{"url": "https://api.example/x"}'
+    body = f"""(local $n i32)
+      (drop (call $request (i32.const 1024) (i32.const {len(envelope)})))
+      (loop $again
+        (drop (call $read (i32.const 65536) (i32.const {8 * MIB - 1})))
+        (local.set $n (i32.add (local.get $n) (i32.const 1)))
+        (br_if $again (i32.lt_u (local.get $n) (i32.const 20))))"""
+    connector = guest(wat(body, data=escaped(envelope), pages=140), HOSTS, on=routed)
+    with longest_wait() as gaps:
+        result = asyncio.run(connector.call("x", {}, limits=Limits(wall_seconds=60)))
+    assert result.failure is None
+    assert gaps[0] < 0.5

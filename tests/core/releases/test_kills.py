@@ -17,7 +17,7 @@ from aileron_core.releases.signing import sign_sums
 from aileron_core.releases.suite import SIGNATURE_FILE, SUMS_FILE, archive_of, pack, read_suite
 from aileron_core.vault.secret import Secret
 from tests.core.releases.conftest import ACTIONS, published_as
-from tests.core.releases.test_layouts import KEY
+from tests.core.releases.test_rules import KEY
 from tests.support import killed
 from tests.support.core_harness import PASSPHRASE, Core, audit_problems, unlock
 from tests.support.forked import run_forked

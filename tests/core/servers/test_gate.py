@@ -1,4 +1,4 @@
-"""A server's tools as actions: nothing before a person accepts it, then each by its word, pinned as it was accepted."""
+"""A server's tools as actions: nothing before a person accepts it, then each by its word, its large results whole."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -10,12 +10,13 @@ import pytest
 from aileron_core.actions.arguments import input_schema
 from aileron_core.actions.model import Preview
 from aileron_core.actions.validate import validate
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.console_port.intents import ReleaseServer
-from aileron_core.errors import Conflict, InvalidArguments, NotFound
+from aileron_core.errors import SERVER_RESULT, Conflict, InvalidArguments, NotFound
 from aileron_core.library import home_library, running_servers
-from tests.support.core_harness import ROOT, Core, records
+from aileron_core.runs.model import cut, is_kept_whole
+from tests.support.core_harness import ROOT, Core, audit_problems, records
 from tests.support.mcp_servers import TOOLS, UnboxedServers, install, notes, table
 
 CHANGED = """
@@ -296,3 +297,64 @@ async def test_arguments_that_a_killed_console_left_are_gone_with_the_next_start
     left.write_text("{}")
     async with Core.open(tmp_path / "home", accept=False, start_server=unboxed):
         assert not left.exists()
+
+
+SIZE = 3_000_000
+ANSWERS = f"""
+def call(id, name, args):
+    send(id=id, result=text("x" * {SIZE}, isError=name == "set" and bool(args)))
+"""
+
+
+async def result_of(core: Core, session_id: str, approval_id: str) -> Any:
+    """Return the tool's text, as its agent reads it."""
+    row = await core.app.approvals.wait_for_result(session_id, approval_id, 0)
+    found: Any = row.output["output"] if row.output else row.failure.details[SERVER_RESULT]  # type: ignore[union-attr]
+    return found["content"][0]["text"]
+
+
+@pytest.mark.parametrize("args", [{}, {"fails": True}])
+async def test_a_large_result_reaches_its_agent_and_its_beginning_stays(
+    tmp_path: Path, unboxed: UnboxedServers, args: dict[str, Json]
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    install(home, table(tmp_path, ANSWERS))
+    async with Core.open(home, start_server=unboxed) as core:
+        ended = await core.run(await core.ask_for("small.set", args))
+        assert ended.state == ("failed" if args else "completed")
+        asked = core.session.session_id, ended.approval_id
+        whole = await result_of(core, *asked)
+        assert whole == "x" * SIZE
+        live = core.live(ended)
+        assert await core.app.gate.store.tampered_columns(live) == ()
+    assert (home / "aileron.db").stat().st_size < SIZE / 2
+    assert audit_problems(home) == []
+    async with Core.open(home, start_server=unboxed) as core:
+        kept = await result_of(core, *asked)
+        count = kept.index("…")
+        assert kept == "x" * count + f"… ({SIZE - count:,} more characters were not kept)"
+        assert count > 200_000
+    assert audit_problems(home) == []
+
+
+def test_what_is_kept_whole_and_what_of_the_rest() -> None:
+    """The small parts first, then as much as there is room for, with a word where something is left out."""
+    assert is_kept_whole(["x" * 1024 * 1024])
+    assert not is_kept_whole(["x" * 1024 * 512, "x" * 1024 * 513])
+    assert is_kept_whole([["x"] * 16_000])
+    assert not is_kept_whole([["x"] * 17_000])
+    parts: JsonObject = {
+        "a": [{"n": n, "b": None} for n in range(100_000)],
+        "b": {"x": 1},
+        "c": "y" * 500_000,
+    }
+    found: Any = cut(parts)
+    assert [*found] == ["b", "a", "…"]
+    assert (found["b"], found["…"]) == ({"x": 1}, "1 more were not kept")
+    *kept, last, note = found["a"]
+    assert kept == parts["a"][: len(kept)]  # type: ignore[index]
+    assert last == {"…": "2 more were not kept"}
+    assert note == f"… ({100_000 - len(kept) - 1:,} more were not kept)"
+    assert 1_000 < len(kept) < 4_096
+    assert is_kept_whole([found])

@@ -1,14 +1,14 @@
-"""Workers of the built-in tools: what cannot be read of them, and what a person is shown of a rehearsed
-command: everything that their yes keeps.
-"""
+"""What built-in tools return: what cannot be read of their workers, what a person is shown, how large it is."""
 
 import io
 import struct
+from typing import Any
 
 import pytest
 
 from aileron_core.connectors.builtin.results import command_preview
 from aileron_core.connectors.builtin.worker.frames import BrokenFrame, read_frame
+from aileron_core.connectors.protocol import is_deeper_than, is_small
 
 
 def test_a_change_without_a_diff_says_what_it_is() -> None:
@@ -77,3 +77,19 @@ def test_what_git_stores_by_its_hash_is_one_line_that_changes_with_it() -> None:
 def test_what_cannot_be_read_is_no_frame(data: bytes) -> None:
     with pytest.raises(BrokenFrame):
         read_frame(io.BytesIO(struct.pack(">I", len(data)) + data))
+
+
+def test_small_is_what_has_few_values_and_short_texts() -> None:
+    """Counted in every part; what is not small is not walked to its end."""
+    smalls: tuple[Any, ...] = (None, {}, "x" * 1000, "x" * 1001, [1] * 100)
+    for small in smalls:
+        assert is_small(small, 100)
+    in_parts: list[Any] = [{"a": [[1] * 60, {"b": [1] * 60}]}, {"a": ["x" * 3200, "y" * 3201]}]
+    for large in ("x" * 6401, [1] * 101, *in_parts):
+        assert not is_small(large, 100)
+
+
+def test_depth_counts_objects_and_arrays() -> None:
+    """The last level that may be there, and the first that may not."""
+    assert not is_deeper_than(2, {"a": [1]})
+    assert is_deeper_than(2, {"a": [[1]]})

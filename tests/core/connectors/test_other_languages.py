@@ -1,6 +1,8 @@
-"""Connectors in Python: MicroPython, with a script written into it, under the limits of every other guest."""
+"""Connectors in Python, by MicroPython with a script written into it, and in C, by Zig: as the pages say."""
 
+import importlib.util
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from aileron_core.connectors.protocol import Limits
+from aileron_core.actions.load import load_action
+from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.protocol import Limits, Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_tui.cli.scaffold import connector_templates
-from tests.support.guests import call, failed, install_guest, output
+from tests.support.guests import MakeEngine, call, failed, install_guest, output
 
 MANIFEST = b"""
 [connector]
@@ -139,3 +144,37 @@ def test_a_script_that_does_not_fit_is_refused(script: Script, tmp_path: Path) -
     assert not (tmp_path / "connector.wasm").exists()
     with pytest.raises(subprocess.CalledProcessError):
         script("say(")
+
+
+def build(target: Path, source: Path) -> bytes:
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-O2", "-s"]
+    subprocess.run([*command, "-o", str(target), str(source)], check=True, timeout=500)
+    return target.read_bytes()
+
+
+def blocks(page: str) -> list[str]:
+    """The code blocks of a page of ours, in order."""
+    return re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.timeout(600)  # the first build on a machine builds the C library too
+@pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs the connector group")
+def test_the_connector_of_the_developers_page_works_as_the_page_says(tmp_path: Path, store: ConnectorStore, service: Any, make_client: Callable[..., OutgoingClient], make_engine: MakeEngine) -> None:  # fmt: skip
+    """Its C compiles, its manifest is taken, its action file names nothing that is not there."""
+    page = (Path(__file__).parents[3] / "docs" / "connectors.md").read_text(encoding="utf-8")
+    page = page[page.index("## In C\n") :]
+    source, manifest, action = blocks(page)[:3]
+    (tmp_path / "connector.c").write_text(source, encoding="utf-8")
+    built = build(tmp_path / "connector.wasm", tmp_path / "connector.c")
+    host = parse_manifest(manifest.encode(), "manifest.toml").hosts[0]
+    route = Route(host=host, address="127.0.0.1", port=service.port)
+    engine = make_engine(make_client(routes=[route]))
+    connector = install_guest(store, engine, built, manifest.encode())
+    service.reply("/notes.json", b'[{"id": 9007199254740993, "text": "milk"}]')
+    assert output(call(connector, "list_notes")) == [{"id": 2**53 + 1, "text": "milk"}]
+    service.reply("/notes.json", b"", status=503)
+    assert failed(call(connector, "list_notes")).class_ == "external_api_error"
+    assert failed(call(connector, "nope")).message == "unknown op"
+    (needed,) = load_action(action.encode(), "list-notes.md").requires
+    identity = connector.identity
+    assert (needed.fqn, needed.version) == (identity.fqn, identity.version)
