@@ -295,9 +295,7 @@ def leaks(text: str) -> bool:
 
 
 @pytest.mark.parametrize("status", [200, 401, 206])
-def test_no_failure_quotes_it(
-    attack: Attempt, status: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_failure_says_it(attack: Attempt, status: int, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     token = TOKEN if attack.kind == "aws_sigv4" else ""
     body = json.dumps({"error": f"bad credential {CANARY} {token}"}).encode()
@@ -454,9 +452,7 @@ def test_a_secret_that_no_header_can_hold_is_refused_without_a_word_of_it(
         assert part not in repr(result) + caplog.text
 
 
-def test_a_fault_of_our_own_quotes_nothing(
-    by_key: Attempt, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_fault_of_ours_quotes_nothing(by_key: Attempt, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     result = by_key.run(by_key.request(), key=Key(hosts=(by_key.place,), problem=KeyError(CANARY)))
     assert failed(result).class_ == "binding_failed"

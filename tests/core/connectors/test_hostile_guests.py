@@ -162,9 +162,7 @@ async def test_a_spinning_guest_shares_the_processor(make_engine: MakeEngine, gu
     await asyncio.wait({spinning})
 
 
-async def test_a_call_that_is_late_for_its_turn_does_nothing(
-    make_engine: MakeEngine, guest: Guest
-) -> None:
+async def test_a_call_late_for_its_turn_does_nothing(make_engine: MakeEngine, guest: Guest) -> None:
     """Every thread is taken by guests that sleep; the late one ends with its limit, and says why."""
     engine = make_engine()
     late = guest(printing('{"output": "too late"}'), on=engine)
@@ -180,9 +178,7 @@ async def test_a_call_that_is_late_for_its_turn_does_nothing(
     await asyncio.wait(sleeping)
 
 
-async def test_closing_stops_guests_and_leaves_no_thread(
-    make_engine: MakeEngine, guest: Guest
-) -> None:
+async def test_closing_stops_guests_and_threads(make_engine: MakeEngine, guest: Guest) -> None:
     """close() comes back with every guest ended; a late call ends so too, and with no exception."""
     before = {thread.ident for thread in threading.enumerate()}
     engine = make_engine()
@@ -400,9 +396,7 @@ def hostile_guests(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
     return [guest(text, on=on) for text in texts]
 
 
-def test_two_hundred_calls_of_sixteen_threads_leave_nothing(
-    make_engine: MakeEngine, guest: Guest
-) -> None:
+def test_calls_of_sixteen_threads_leave_nothing(make_engine: MakeEngine, guest: Guest) -> None:
     """No thread, no file descriptor, no memory; and no innocent call is harmed on the way."""
     limits = Limits(wall_seconds=0.5, memory_mib=8)
 

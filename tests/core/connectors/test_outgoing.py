@@ -355,9 +355,7 @@ def test_a_downgrade_by_redirect_is_refused(tls: Wire) -> None:
         tls.send(f"https://{tls.place}/down", "api.example:80")
 
 
-def test_proxies_in_the_environment_are_ignored(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxies_of_the_system_are_ignored(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address check could not hold through one."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")

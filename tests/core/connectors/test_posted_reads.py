@@ -108,9 +108,7 @@ def test_a_single_query_leaves_as_it_is(preview: Preview, service: Any, body: st
     ],
     ids=lambda each: each[-40:],
 )  # fmt: skip
-def test_what_may_do_more_never_leaves(
-    preview: Preview, service: Any, envelope: str, why: str
-) -> None:
+def test_no_possible_write_leaves(preview: Preview, service: Any, envelope: str, why: str) -> None:
     """Accepted or not: a body that two readers may take differently counts as none that was checked."""
     failure = failed(preview(envelope, GRAPHQL, AWS_PREFIX + ATHENA))
     assert failure.class_ == "capability_denied"
@@ -157,9 +155,7 @@ def test_a_query_that_nobody_accepted_names_what_could_be(preview: Preview, serv
     assert service.seen == []
 
 
-def test_outside_of_a_preview_nothing_is_read(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+def test_outside_of_a_preview_all_is_sent(guest: Guest, routed: WasmEngine, service: Any) -> None:
     """A run that a person approved, or that needs none, sends what it sends."""
     service.reply("/graphql")
     connector = guest(requesting(posted(graphql(MUTATION))), HOSTS, on=routed)

@@ -155,9 +155,7 @@ def settled_store(tmp_path: Path) -> tuple[Counting, str, Path]:
 
 
 @pytest.mark.parametrize(("changed_now", "reads"), [(False, 1), (True, 3)])
-def test_files_are_read_once_unless_just_changed(
-    tmp_path: Path, changed_now: bool, reads: int
-) -> None:
+def test_files_are_read_once_unless_changed(tmp_path: Path, changed_now: bool, reads: int) -> None:
     """No call of a 7 MB module hashes them; two changes within one tick of a clock would look like one."""
     store, hash_, module = settled_store(tmp_path)
     if changed_now:

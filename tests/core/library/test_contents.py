@@ -59,9 +59,7 @@ async def test_a_new_file_is_offered_with_all_of_its_text(start: Start, home: Pa
 
 
 @pytest.mark.parametrize("restart", [False, True])
-async def test_a_changed_file_is_beside_the_accepted(
-    start: Start, home: Path, restart: bool
-) -> None:
+async def test_a_changed_file_is_beside_the_old(start: Start, home: Path, restart: bool) -> None:
     """Also after a restart, and after the file was overwritten: the copy is in the home."""
     async with start() as core:
         if not restart:

@@ -163,9 +163,7 @@ async def test_what_did_not_change_is_not_reported(core: Core, home: Path) -> No
     assert len(library.ready()) == 3
 
 
-async def test_a_removed_file_is_gone_and_a_renamed_one_not_accepted(
-    core: Core, home: Path
-) -> None:
+async def test_a_removed_file_is_gone_and_a_renamed_one_waits(core: Core, home: Path) -> None:
     """A person took those bytes in under that name; what of them comes back stands in `test_removal`."""
     path, library = home / "actions" / "list-drafts.md", core.app.library
     path.rename(path.with_name("renamed.md"))

@@ -145,9 +145,7 @@ ATTACKS = [
 @pytest.mark.parametrize("migrated", [False, True])
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.usefixtures("older")
-async def test_nothing_that_is_unsigned_is_accepted(
-    home: Path, attack: str, migrated: bool
-) -> None:
+async def test_nothing_unsigned_is_accepted(home: Path, attack: str, migrated: bool) -> None:
     """Whether the row was touched before the first unlock or the bytes of the home before the migration."""
     if migrated:
         migrate(home / "aileron.db")
@@ -162,9 +160,7 @@ async def test_nothing_that_is_unsigned_is_accepted(
 
 
 @pytest.mark.usefixtures("older")
-async def test_a_bare_digests_signature_counts_no_more_once_the_row_is_signed(
-    home: Path,
-) -> None:
+async def test_a_bare_digests_signature_counts_no_more_once_the_row_is_signed(home: Path) -> None:
     bare = hmac(home, "settings")
     async with opened(home) as core:
         assert counts(core) == (True, True)

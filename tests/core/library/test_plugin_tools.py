@@ -67,9 +67,7 @@ async def test_a_session_has_the_exposed_ops_as_tools_and_no_other_session_has(
         assert answer.row.state is RunState.COMPLETED
 
 
-async def test_a_withdrawn_connector_ends_tools_and_what_waits(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_withdrawn_connector_ends_what_waits(core: Core, mailbox: Mailbox) -> None:
     mine = await launched_with(core, "send_draft")
     name, args = f"{PLUGIN}.send_draft", {"draft_id": DRAFT}
     view = await core.ask_for(name, args, session=mine)
@@ -105,9 +103,7 @@ async def test_an_op_is_asked_unless_an_action_lets_the_agent_call_it_with_the_s
         assert listed_tools(core, await launched_with(core, "list_drafts"))[f"{PLUGIN}_list_drafts"]
 
 
-async def test_an_op_without_a_schema_takes_any_arguments_asked(
-    home: Path, mailbox: Mailbox
-) -> None:
+async def test_an_op_without_a_schema_is_asked_for(home: Path, mailbox: Mailbox) -> None:
     """Nothing says what an argument that an action does not name would do."""
     connector = ROOT / "examples" / "connectors" / PLUGIN
     manifest = (connector / "manifest.toml").read_text().partition("# What agents")[0]

@@ -240,9 +240,7 @@ async def test_a_yes_to_what_was_removed_and_put_back_runs_nothing(core: Core, h
         "UPDATE OR IGNORE pins SET digest=:digest WHERE kind='action'",
     ],
 )
-async def test_a_row_in_the_database_accepts_nothing(
-    start: Start, home: Path, forgery: str
-) -> None:
+async def test_a_database_row_accepts_nothing(start: Start, home: Path, forgery: str) -> None:
     text = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")
     async with start() as core:
         assert core.app.library.not_accepted() == ()
@@ -258,9 +256,7 @@ async def test_a_row_in_the_database_accepts_nothing(
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "../config.toml", "../actions/get-draft.md", "no-such.md", "x\0.md"]
 )
-async def test_a_name_of_no_file_removes_and_ends_nothing(
-    core: Core, home: Path, name: str
-) -> None:
+async def test_a_name_of_no_file_removes_nothing(core: Core, home: Path, name: str) -> None:
     """Nor does the hash of an action: only the file's own name in its folder leads to it."""
     digest = hashlib.sha256(draft_file(home).read_bytes()).hexdigest()
     for kind, each in (("action", name), ("action", digest), ("connector", name)):

@@ -350,9 +350,7 @@ def test_action_add_takes_a_url(packed: Release, tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("source", [URL, "github://aileron/mail-drafts@1.4.0"])
-def test_ctrl_c_while_downloading_leaves_nothing(
-    packed: Release, tmp_path: Path, source: str
-) -> None:
+def test_ctrl_c_in_a_download_leaves_nothing(packed: Release, tmp_path: Path, source: str) -> None:
     """Of one archive, or of eight that come at once; the command ends at once."""
     archive, names = archive_of(packed), [f"actions/a{number}" for number in range(20)]
     asked_for: list[str] = []

@@ -87,7 +87,7 @@ async def waiting_home(archives: dict[str, str], home: Path, *, update: bool, va
 
 
 @pytest.mark.parametrize("what", variants(["update", "back", "new"], 2))
-async def test_a_kill_at_any_step_of_an_add(
+async def test_a_kill_at_any_step_of_adding(
     archives: dict[str, str], tmp_path: Path, what: str
 ) -> None:
     """What was accepted counts as before, and of the new files all or none wait: a console moves the rest."""

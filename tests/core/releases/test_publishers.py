@@ -185,9 +185,7 @@ async def test_a_suite_and_its_connector_are_one_item(repository: Repository, ho
         assert not core.app.library.ready()
 
 
-async def test_an_accepted_key_is_shown_and_authenticated(
-    accepting: Repository, home: Path
-) -> None:
+async def test_an_accepted_key_is_shown_and_signed(accepting: Repository, home: Path) -> None:
     """Another program that writes a key of its own into the row ends all that was accepted, with an alarm."""
     key = accepting.key("key")
     for words in (("action", "show", "get-draft"), ("connector", "show", "mail-drafts")):
@@ -342,9 +340,7 @@ async def test_an_item_shows_what_the_files_prove(
         assert not await core.records("library.accepted")
 
 
-async def test_a_signature_with_another_key_was_not_shown(
-    repository: Repository, home: Path
-) -> None:
+async def test_a_signature_of_another_key_is_new(repository: Repository, home: Path) -> None:
     """The very same connector, signed by somebody else between the look and the key press."""
     repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
@@ -355,9 +351,7 @@ async def test_a_signature_with_another_key_was_not_shown(
         assert whose(offered(core, "connector")).key == repository.key("other")
 
 
-async def test_a_key_is_accepted_for_the_publisher_shown(
-    repository: Repository, home: Path
-) -> None:
+async def test_a_key_is_accepted_for_who_was_shown(repository: Repository, home: Path) -> None:
     """An action names several connectors, by names of its own: only what a connector is called itself counts."""
     suite, key = repository.release("1.4.0"), Ed25519PrivateKey.from_private_bytes(b"k" * 32)
     friend = "github://friend/mail-drafts"
@@ -392,9 +386,7 @@ async def test_a_key_is_accepted_for_the_publisher_shown(
         assert whose(offered(core, "action")).name == NAME
 
 
-async def test_each_action_of_the_older_layout_is_signed(
-    repository: Repository, home: Path
-) -> None:
+async def test_actions_of_the_older_layout_are_signed(repository: Repository, home: Path) -> None:
     """What is not signed is taken by `--unsigned` alone, what another key signed never; each says its own."""
     suite = repository.release("1.4.0")
     key, other = (Ed25519PrivateKey.from_private_bytes(each * 32) for each in (b"k", b"o"))

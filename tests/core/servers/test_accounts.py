@@ -92,7 +92,7 @@ async def test_a_servers_call_waits_for_its_account_and_vault(core: Core, tmp_pa
     assert (await core.run(again)).state == "completed"
 
 
-async def test_a_locked_vault_ends_a_server_with_a_secret(
+async def test_a_locked_vault_ends_servers_with_secrets(
     core: Core, unboxed: UnboxedServers
 ) -> None:
     await bind_both(core, TOKEN)
@@ -137,9 +137,7 @@ def spelled_otherwise(request: Request, id_: int) -> Reply:
     return Reply(body=deep.replace(key, f"\\u{ord(key[0]):04x}{key[1:]}").encode())
 
 
-async def test_a_remote_servers_key_is_in_its_header_and_no_answer_or_file(
-    tmp_path: Path,
-) -> None:
+async def test_a_remote_servers_key_is_in_its_header_and_no_answer_or_file(tmp_path: Path) -> None:
     """Its call waits for the account; once the server does not accept it, the person is told to bind another."""
     need = CredentialRequirement(kind="api_key", header="X-Key", format="{key}")
     home = tmp_path / "home"

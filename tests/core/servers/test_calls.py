@@ -54,9 +54,7 @@ NO_GOOD_ANSWER = {
 
 
 @pytest.mark.parametrize("does", NO_GOOD_ANSWER.values(), ids=NO_GOOD_ANSWER.keys())
-def test_a_gated_request_without_an_answer_is_unknown_and_made_once(
-    small: Small, does: str
-) -> None:
+def test_a_gated_request_without_answer_is_unknown_and_made_once(small: Small, does: str) -> None:
     """What was sent may have had its effect; other calls get a process that does not hang."""
     source = f"""
     def call(id, name, args):

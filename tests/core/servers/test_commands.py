@@ -190,9 +190,7 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     assert commands.start.started == []
 
 
-def test_a_server_that_does_not_list_is_not_installed_and_quoted(
-    commands: Commands,
-) -> None:
+def test_a_server_that_does_not_list_is_not_installed_and_quoted(commands: Commands) -> None:
     source = 'def initialize(id, params):\n    sys.exit("no \\x1b[31m token")\n'
     assert "no ‹ESC›[31m token" in commands.add_notes(source, code=1)
     assert commands.installed() == []

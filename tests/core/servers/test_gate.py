@@ -84,9 +84,7 @@ async def test_nothing_is_offered_or_started_before_a_person_accepts_it(plain: C
     assert (accepted["name"], accepted["digest"]) == (found.identity.ref, found.identity.hash)
 
 
-async def test_a_read_of_the_same_server_shows_what_is_and_what_it_becomes(
-    plain: Core,
-) -> None:
+async def test_a_read_of_the_same_server_shows_what_is_and_what_it_becomes(plain: Core) -> None:
     properties = {"id": {"type": "string"}, "title": {"type": "string"}}
     tools = [TOOLS[0], {"name": "set", "inputSchema": {"type": "object", "properties": properties}}]
     source = f"""
@@ -127,9 +125,7 @@ async def test_arguments_are_checked_for_being_there_and_for_plain_types_alone(p
     assert answer.row.state == "completed"
 
 
-async def test_a_changed_tool_waits_until_a_person_accepts_the_difference(
-    plain: Core,
-) -> None:
+async def test_a_changed_tool_waits_until_a_person_accepts_the_difference(plain: Core) -> None:
     add(plain, CHANGED)
     await accept(plain)
     view = await plain.ask_for("small.set", {})
@@ -244,9 +240,7 @@ async def test_what_was_accepted_first_keeps_its_name(plain: Core, is_file_first
     assert "small.set" in names
 
 
-async def test_a_server_that_ended_too_often_starts_again_at_a_persons_word(
-    plain: Core,
-) -> None:
+async def test_a_server_that_ended_too_often_starts_again_at_a_persons_word(plain: Core) -> None:
     add(plain, "def call(*_): os._exit(1)")
     await accept(plain)
     for _ in range(4):
@@ -264,9 +258,7 @@ async def test_a_server_that_ended_too_often_starts_again_at_a_persons_word(
     assert (count, len(noted(plain, "call get"))) == (3, 4)
 
 
-async def test_what_a_server_lists_anew_keeps_a_persons_words_of_meanwhile(
-    plain: Core,
-) -> None:
+async def test_what_a_server_lists_anew_keeps_a_persons_words_of_meanwhile(plain: Core) -> None:
     """A change of theirs waited; an update that waits is not replaced at all."""
     add(plain, CHANGED)
     await accept(plain)

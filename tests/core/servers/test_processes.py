@@ -72,9 +72,7 @@ def test_calls_of_all_sessions_use_one_process_and_no_read_the_one_that_writes(
     assert sorted(unboxed.started[1:]) == ["read", "write"]
 
 
-def test_an_idle_process_ends_and_a_call_starts_another(
-    small: Small, unboxed: UnboxedServers
-) -> None:
+def test_an_idle_process_ends_and_calls_start_one(small: Small, unboxed: UnboxedServers) -> None:
     small.servers = ServerProcesses(unboxed, idle_seconds=0.2)
     assert small.runs().call("get").failure is None
     wait_until_gone(small.starts()[0])
@@ -361,9 +359,7 @@ def test_a_newcomer_takes_no_accepted_tool_out(small: Small, newcomer: str) -> N
     assert small.runs(source).causes("get", "set") == ["", ""]
 
 
-def test_after_notice_of_a_change_a_tool_that_runs_unasked_is_compared_too(
-    small: Small,
-) -> None:
+def test_after_notice_of_a_change_a_tool_that_runs_unasked_is_compared_too(small: Small) -> None:
     source = """
     def tools():
         return [tool("get", title="Other"), tool("set")] if noted("call set") else [tool("get"), tool("set")]
@@ -375,9 +371,7 @@ def test_after_notice_of_a_change_a_tool_that_runs_unasked_is_compared_too(
     assert small.runs(source).causes("get", "set", "get") == ["", "", "hash_mismatch"]
 
 
-def test_a_listing_of_the_same_bytes_but_for_its_id_alone_is_the_same(
-    small: Small,
-) -> None:
+def test_a_listing_of_the_same_bytes_but_for_its_id_alone_is_the_same(small: Small) -> None:
     """What hides a change where the id of the answer stands is parsed, and found."""
     source = """
     def listing(id, params):

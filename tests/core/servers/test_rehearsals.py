@@ -41,9 +41,7 @@ def server(shared_server: RehearsedServer) -> RehearsedServer:
     return shared_server
 
 
-def test_a_yes_makes_what_was_rehearsed_and_undo_takes_it_back(
-    server: RehearsedServer,
-) -> None:
+def test_a_yes_makes_what_was_rehearsed_and_undo_takes_it_back(server: RehearsedServer) -> None:
     """The agent gets the rehearsed answer; what the server leaves in its own home is nobody's."""
     before = server.tree()
     call = server.call("append", path="a.txt", text="two\n")
@@ -61,9 +59,7 @@ def test_a_yes_makes_what_was_rehearsed_and_undo_takes_it_back(
     assert "append is called ‹ESC›[2J\n" in log
 
 
-def test_it_is_not_called_again_while_what_it_changed_is_as_it_was(
-    server: RehearsedServer,
-) -> None:
+def test_it_is_not_called_again_while_what_it_changed_is_as_it_was(server: RehearsedServer) -> None:
     """Two runs differ: each recheck would have read as a change."""
     call = server.call("stamp", path="a.txt")
     shown = call.preview()["output"]
@@ -72,9 +68,7 @@ def test_it_is_not_called_again_while_what_it_changed_is_as_it_was(
     assert f"+{server.tree()['a.txt']}" in shown["diff"]
 
 
-def test_what_changed_meanwhile_is_kept_and_shown_rehearsed_anew(
-    server: RehearsedServer,
-) -> None:
+def test_what_changed_meanwhile_is_kept_and_shown_rehearsed_anew(server: RehearsedServer) -> None:
     call = server.call("append", path="a.txt", text="two\n")
     call.preview()
     (server.project / "a.txt").write_text("another\n")
@@ -88,9 +82,7 @@ def test_what_changed_meanwhile_is_kept_and_shown_rehearsed_anew(
     assert server.tree()["a.txt"] == "another\ntwo\n"
 
 
-def test_a_tool_that_fails_changes_nothing_and_its_agent_is_told(
-    server: RehearsedServer,
-) -> None:
+def test_a_tool_that_fails_changes_nothing_and_its_agent_is_told(server: RehearsedServer) -> None:
     before = server.tree()
     call = server.call("fail", path="a.txt")
     assert call.preview()["output"]["text"] == "there is no room"
@@ -188,9 +180,7 @@ def test_a_rehearsal_whose_output_is_nonsense_is_dropped() -> None:
     [("'a\\ud83d'", "a\ufffd"), ("'[' * 250 + ']' * 250", "[" * 250 + "]" * 250)],
     ids=["half a character", "deep"],
 )
-def test_no_answer_hides_what_the_call_changed(
-    server: RehearsedServer, said: str, kept: str
-) -> None:
+def test_no_answer_hides_what_it_changed(server: RehearsedServer, said: str, kept: str) -> None:
     """Else a person would approve a change that they do not see, and its agent get no answer."""
     call = server.call("do", path="a.txt", code=f"at.write_text('x'); said = {said}")
     shown = call.preview()["output"]

@@ -179,14 +179,6 @@ def test_nothing_at_all_names_everything_that_must_be_there() -> None:
     assert {problem.line for problem in caught.value.problems} == {1}
 
 
-@pytest.mark.parametrize(
-    "version", ["0.0.0-dev", "1.0.0-alpha.1", "1.0.0+20130313144700", "1.0.0-x-y-z.--"]
-)
-def test_a_version_may_have_tails(load: Callable[..., Action], version: str) -> None:
-    action = load(old='version = "1.2.3"\nsource', new=f'version = "{version}"\nsource')
-    assert action.version == version
-
-
 def test_a_wrong_change_is_named_where_it_stands(manifest: Build) -> None:
     """Its own line and column, also where several stand in one table."""
     faulty = manifest(CHANGE.format(effect="change", changes="{ A = '${args.a}', B = 'b' }"))
@@ -197,9 +189,7 @@ def test_a_wrong_change_is_named_where_it_stands(manifest: Build) -> None:
     assert row[problem.column - 1 :].startswith("B = 'b'")
 
 
-def test_what_is_read_back_may_be_found_by_what_a_step_gave(
-    load: Callable[..., Action],
-) -> None:
+def test_what_is_read_back_may_be_found_by_what_a_step_gave(load: Callable[..., Action]) -> None:
     """And a change may be a text without arguments: an op may be what closes an issue, by its number."""
     lines = "{ A = 'closed' }\nread_back = { id = '${send.id}', of = '${args.a}' }"
     preview = load(CHANGE.format(effect="create", changes=lines)).approval.preview
