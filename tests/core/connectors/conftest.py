@@ -19,7 +19,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.support.guests import ECHO, Guest, MakeEngine, escaped, install_guest, running, wat
+from tests.support.guests import Guest, MakeEngine, install_guest, running
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.tls import certificate
 
@@ -190,11 +190,6 @@ def guest(store: ConnectorStore, engine: WasmEngine) -> Guest:
         return install_guest(store, on or engine, bytes(wasmtime.wat2wasm(wat)), manifest)
 
     return install
-
-
-@pytest.fixture
-def echo() -> str:
-    return wat(ECHO, data=escaped('{"output":}'), pages=2)
 
 
 @pytest.fixture

@@ -223,13 +223,6 @@ def before_start(text: str, body: str) -> str:
     return text.rstrip()[:-1] + f"(func $before {body}) (start $before))"
 
 
-def test_a_start_section_runs_before_the_command(guest: Guest) -> None:
-    """Constructors of globals run there; host functions and output work as in `_start`."""
-    say = "(call $print (i32.const 1) (i32.const {}) (i32.const 9))"
-    text = wat(say.format(1033), data=escaped('{"output"' + ": [1, 2]}"))
-    assert call(guest(before_start(text, say.format(1024)))).output == [1, 2]
-
-
 def test_a_program_may_exit_before_its_main_function(guest: Guest) -> None:
     text = wat("unreachable", data=escaped('{"output": 1}'))
     say = "(call $print (i32.const 1) (i32.const 1024) (i32.const 13)) (call $exit (i32.const {}))"
@@ -238,8 +231,11 @@ def test_a_program_may_exit_before_its_main_function(guest: Guest) -> None:
     assert failure.message == "the connector exited with 3"
 
 
-def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_reported(guest: Guest) -> None:
-    """The limits begin with the first instruction, wherever it stands."""
+def test_a_start_section_runs_before_the_command_within_the_same_limits(guest: Guest) -> None:
+    """Constructors of globals run there; host functions and output work as in `_start`."""
+    say = "(call $print (i32.const 1) (i32.const {}) (i32.const 9))"
+    text = wat(say.format(1033), data=escaped('{"output"' + ": [1, 2]}"))
+    assert call(guest(before_start(text, say.format(1024)))).output == [1, 2]
     began = time.monotonic()
     spinning = call(guest(before_start(wat(""), SPIN)), limits=SHORT)
     assert failed(spinning).details["limit"] == "wall_time"

@@ -301,15 +301,12 @@ def test_a_name_that_hangs_holds_up_no_other_name(wire: Wire, make_client: Make)
         release.set()
 
 
-def test_an_unknown_name_is_a_network_error(wire: Wire) -> None:
+def test_what_is_not_there_is_a_network_error_and_nothing_left(wire: Wire) -> None:
     with pytest.raises(NetworkError) as caught:
         wire.send("http://no.example/s3cret?q=s3cret", "no.example:80")
     assert "no.example:80 cannot be reached" in caught.value.message
     assert "s3cret" not in caught.value.message
     assert caught.value.retriable
-
-
-def test_a_closed_port_is_a_network_error_and_nothing_left(wire: Wire) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen; given back, it may be another's at once
         place = f"api.example:{taken.getsockname()[1]}"

@@ -104,28 +104,27 @@ def test_what_is_no_hash_reaches_no_path(store: ConnectorStore, text: str) -> No
         store.read(text)
 
 
+PROGRAMS = (
+    b'[[capabilities.spawn.programs]]\npath = "/bin/x"\n'
+    b'[capabilities.spawn.operations.go]\nargv = ["x"]\n'
+)
+
+
 @pytest.mark.parametrize(
-    ("module", "words"),
+    ("module", "more", "words"),
     [
-        (b"(module)", "perhaps it is a text file"),
-        (b"\0asm\x0d\0\1\0", "it is a component"),
-        (b"", "perhaps it is a text file"),
+        (b"(module)", b"", "perhaps it is a text file"),
+        (b"\0asm\x0d\0\1\0", b"", "it is a component"),
+        (b"", b"", "perhaps it is a text file"),
+        (MODULE, PROGRAMS, "local programs"),
     ],
 )
-def test_what_is_no_module_is_refused(store: ConnectorStore, module: bytes, words: str) -> None:
+def test_what_is_no_module_or_starts_programs_is_refused(
+    store: ConnectorStore, module: bytes, more: bytes, words: str
+) -> None:
     """By its first bytes: nothing that wasmtime takes as text is ever compiled."""
     with pytest.raises(FileProblems, match=words):
-        store.install_bytes(module, MANIFEST)
-
-
-def test_a_connector_that_starts_programs_is_refused(store: ConnectorStore) -> None:
-    """No version of ours runs local programs for a connector."""
-    manifest = MANIFEST + (
-        b'[[capabilities.spawn.programs]]\npath = "/bin/x"\n'
-        b'[capabilities.spawn.operations.go]\nargv = ["x"]\n'
-    )
-    with pytest.raises(FileProblems, match="local programs"):
-        store.install_bytes(MODULE, manifest)
+        store.install_bytes(module, MANIFEST + more)
 
 
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:

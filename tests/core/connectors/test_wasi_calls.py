@@ -6,6 +6,7 @@ import pytest
 
 from aileron_core.connectors.protocol import MIB, Limits
 from tests.support.guests import (
+    ECHO,
     PRINT,
     Guest,
     MakeEngine,
@@ -141,10 +142,11 @@ def test_a_sleep_until_a_time_of_the_guests_own_clock_lasts_until_then(
     assert time.monotonic() - began >= 0.3
 
 
-def test_input_is_text_as_it_is_and_half_a_pair_as_json_spells_it(guest: Guest, echo: str) -> None:
+def test_input_is_text_as_it_is_and_half_a_pair_as_json_spells_it(guest: Guest) -> None:
     """UTF-8, so that the simplest reader of JSON can read it; what has no UTF-8 form arrives too."""
     args = {"é": "ü€😀\u2028\u0000"}
-    assert output(call(guest(echo), args=args))["args"] == args
+    echo = guest(wat(ECHO, data=escaped('{"output":}'), pages=2))
+    assert output(call(echo, args=args))["args"] == args
     lengths = wat(
         """(local $n i32)
         (i32.store (i32.const 0) (i32.const 4096)) (i32.store (i32.const 4) (i32.const 30000))
