@@ -43,7 +43,11 @@ def test_a_request_is_counted_announced_and_answered(call_guest: Ask, service: A
     seen_at: list[int] = []
     ask = envelope()
     result = call_guest(ask, ask, on_request=lambda: seen_at.append(len(service.seen)))
-    reached = {"hosts_asked": HOSTS, "last_status": 201, "last_status_host": HOSTS[0]}
+    reached: dict[str, Any] = {
+        "hosts_asked": HOSTS,
+        "last_status": 201,
+        "last_status_host": HOSTS[0],
+    }
     assert result == OpResult(output={"done": True}, requests_sent=2, **reached)
     assert seen_at == [0, 1]
 
@@ -92,7 +96,7 @@ def test_a_credential_is_declared_and_bound(
     assert (failure.details["capability_kind"], result.requests_sent) == ("api_key", 0)
 
 
-BAD = (
+BAD: tuple[Any, ...] = (
     *({"url": 5}, {"headers": "x"}, {"headers": {"X": "a\r\nHost: b"}}, {"body": {}}),
     *({"method": "GET /x HTTP/1.1"}, {"method": "CONNECT"}),
     *({"url": "https://u:p@api.example/"}, {"url": "file:///etc/passwd"}),

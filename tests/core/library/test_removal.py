@@ -50,7 +50,7 @@ def remove_now(home: Path, command: Callable[[CommandContext, str], int], name: 
 def beside(home: Path, path: Path) -> Path:
     """Copy a file or folder out of the home, with its times, as a program would that puts it back."""
     kept = home.parent / "kept"
-    return shutil.copytree(path, kept) if path.is_dir() else shutil.copy2(path, kept)
+    return shutil.copytree(path, kept) if path.is_dir() else Path(shutil.copy2(path, kept))
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -155,10 +155,11 @@ def test_what_was_changed_after_it_was_signed_is_not_added(archive: Path, home: 
 def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, home: Path) -> None:
     good = read_suite(archive)
     manifest = good.manifest.replace(b"[connector]", b"[connectors]")
-    for changed, found in (
+    cases: list[tuple[dict[str, bytes], tuple[int, list[str]]]] = [
         ({MANIFEST_FILE: manifest}, (0, [])),
         ({"actions/list-drafts.md": b"+++\nname = 1\n+++\n"}, (1, ["get-draft", "send-draft"])),
-    ):
+    ]
+    for changed, found in cases:
         archive.write_bytes(with_files(good, changed))
         aileron("action", "add", "--unsigned", str(archive), home=home, code=1)
         assert installed(home) == found

@@ -201,7 +201,7 @@ def test_a_server_that_does_not_list_is_not_installed_and_quoted(commands: Comma
 def test_a_secret_is_not_there_at_the_first_start(commands: Commands) -> None:
     """A stand-in is: some servers list nothing where a variable is not set."""
     source = "def tools():\n    note(os.environ['KEY'])\n    return [tool('get')]\n"
-    given = {"secrets": ("KEY",), "hosts": ("a.example:443",)}
+    given: Any = {"secrets": ("KEY",), "hosts": ("a.example:443",)}
     told = commands.add_notes(source, "${secret.KEY}", **given)
     assert "can be read by every user of this machine" in told
     assert "not-given-before-it-is-accepted" in notes(commands.folder)

@@ -107,7 +107,8 @@ def test_all_problems_of_a_call_come_together(action: Action) -> None:
 
 
 def test_arguments_must_be_an_object(action: Action) -> None:
-    for args in (None, [], "x", 5, True):
+    wrong: tuple[Any, ...] = (None, [], "x", 5, True)
+    for args in wrong:
         (problem,) = argument_problems(action, args)
         assert problem["argument"] == ""
         assert "must be an object" in problem["problem"]
