@@ -23,7 +23,6 @@ def _released() -> bytes:
 def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_file_changes(
     home: Path,
 ) -> None:
-    """What runs is named exactly, and a person's comments stay."""
     store = ConnectorStore(home)
     installed = store.install(ROOT / "examples" / "connectors" / "mail-drafts")
     released = _released()
@@ -56,7 +55,6 @@ def _installed(home: Path, tmp_path: Path, old: str, new: str) -> str:
 def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(
     home: Path, tmp_path: Path
 ) -> None:
-    """Nothing is guessed: not another version either, which the refusal names."""
     assert (
         "and there is none. Run `aileron connector install FOLDER`"
         in _refused_problem(home).message
@@ -66,7 +64,6 @@ def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(
 
 
 def test_a_placeholder_that_two_connectors_fit_names_both(home: Path, tmp_path: Path) -> None:
-    """A person says which bytes; the refusal lists them and what to do."""
     first = _installed(home, tmp_path, "\n", "\n# one\n")
     second = _installed(home, tmp_path, "\n", "\n# two\n")
     message = _refused_problem(home).message

@@ -27,7 +27,6 @@ def setting_problems(folder: Path, text: str) -> dict[str, str]:
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
-    """Nothing has to be written before the first start."""
     assert load_settings(tmp_path / "config.toml") == Settings()
     assert Settings().console == ConsoleSettings(arm_ms=400, lock_minutes=0, bell=True)
 
@@ -58,7 +57,6 @@ def test_a_mirror_is_an_https_url(tmp_path: Path, url: object) -> None:
 
 
 def test_the_paths_of_launches_are_read(tmp_path: Path) -> None:
-    """Beside the tables of agents; what is hidden may be relative to any project."""
     text = '[launch]\nread = ["~/a", "/b"]\nwrite = ["~/c"]\nhide = [".env", "~/d"]\n[launch.codex]\nargs = ["-x"]'
     found = load_text(tmp_path, text)
     assert found.paths == LaunchPaths(read=("~/a", "/b"), write=("~/c",), hide=(".env", "~/d"))
@@ -143,7 +141,6 @@ def test_what_the_file_may_not_say_is_refused_with_its_key(
     ],
 )
 def test_agents_get_the_tools_named(tmp_path: Path, tools: str | None, named: set[str]) -> None:
-    """By the action's name or its tool's, in that spelling, with globs; all without the setting."""
     file = tmp_path / "config.toml"
     file.write_text(f"[mcp]\ntools = {tools}\n" if tools else "")
     settings = load_settings(file)

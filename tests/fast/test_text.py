@@ -48,20 +48,17 @@ def test_what_moves_hides_or_imitates_is_a_mark(text: str, drawn: str) -> None:
 
 
 def test_marks_are_spans_of_their_own() -> None:
-    """Only what we wrote is styled as a mark; a typed mark is told apart by its spelling."""
     assert span_kinds(inline("a\x1b‹b")) == [
         [("plain", "a"), ("mark", "‹ESC›"), ("mark", "‹U+2039›"), ("plain", "b")]
     ]
 
 
 def test_hidden_characters_are_counted_by_name() -> None:
-    """The rows below the block say how many of each."""
     rendered = render("a\x1b\x1b\u200bb\n\x1b\U000e0041\U000e0042\tx\ue000")
     assert rendered.hidden == {"ESC": 3, "ZWSP": 1, "TAG": 2, "TAB": 1, "U+E000": 1}
 
 
 def test_unfolded_every_mark_shows_its_code_point() -> None:
-    """The key `u`: nothing folded, nothing grouped."""
     rendered = render("\u202e\u200b\u200b" + " " * 12 + "\ue000\n" + "\n" * 5 + "x", unfold=True)
     assert rendered.text == (
         "‹U+202E RLO›‹U+200B ZWSP›‹U+200B ZWSP›" + " " * 12 + "‹U+E000›\n" + "\n" * 5 + "x"
@@ -91,7 +88,6 @@ def test_a_row_is_one_line_and_shows_its_line_breaks() -> None:
 
 
 def test_an_imitating_name_is_pointed_at_in_its_spellings() -> None:
-    """The letter keeps its shape; the row below says what it really is."""
     rendered = render("see https://p\u0430ypal.com/i/881 now")
     assert span_kinds(rendered) == [
         [("plain", "see https://p"), ("lookalike", "\u0430"), ("plain", "ypal.com/i/881 now")]
@@ -121,7 +117,6 @@ def test_an_imitating_name_is_pointed_at_in_its_spellings() -> None:
     ],
 )
 def test_mixed_words_and_foreign_hosts_are_found(text: str, written: str, resembles: str) -> None:
-    """Latin with Cyrillic, Greek or styled letters in one word; any foreign letter in a host."""
     (entry,) = render(text).lookalikes
     assert (entry.written, entry.resembles) == (written, resembles)
     assert entry.punycode.isascii()
@@ -189,7 +184,6 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
 
 
 def test_a_very_long_line_is_drawn_whole() -> None:
-    """A megabyte without a newline is neither cut nor dropped."""
     text = "x" * 500_000 + "\x1b" + "y" * 500_000
     (line,) = render(text).lines
     assert [span.size for span in line] == [500_000, 1, 500_000]

@@ -63,7 +63,6 @@ def claims(fields: Any) -> dict[str, str]:
 async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
     core: Core, url: str, era: str
 ) -> None:
-    """From `_meta` and `clientInfo` to the approval and the session, bounded, on record."""
     info = Implementation(name="codex-mcp-client", version="0.169.0")
     async with agent_client(core, url, era, client_info=info) as client:
         call = asyncio.get_running_loop().create_task(
@@ -86,7 +85,6 @@ async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
 
 
 async def test_a_client_that_lists_nothing_is_known_by_its_first_call(core: Core, url: str) -> None:
-    """The tools are known from another agent's list, so the call alone says who it is."""
     async with agent_client(core, url, "2026-07-28") as first:
         await first.list_tools()
     other = await open_session(core.app)
@@ -129,7 +127,6 @@ async def test_no_request_over_a_socket_can_claim_anything(core: Core, url: str)
 
 
 async def test_who_hangs_up_has_stopped_waiting_and_heard_nothing(core: Core, url: str) -> None:
-    """Since it hung up; what ends later is not delivered to it, so an equal call is attached."""
     view = await core.ask()
     waiters = core.app.publisher.waiters
     path = f"{url}/v1/action-approvals/{view.approval_id}/result?wait=60"
@@ -147,7 +144,6 @@ async def test_who_hangs_up_has_stopped_waiting_and_heard_nothing(core: Core, ur
 
 
 async def test_an_end_that_comes_as_the_client_hangs_up_was_not_delivered(core: Core) -> None:
-    """An equal call is attached while the end is undelivered; nobody read that answer."""
     view = await core.ask()
     gone = asyncio.Event()
     poll = asyncio.get_running_loop().create_task(
@@ -163,7 +159,6 @@ async def test_an_end_that_comes_as_the_client_hangs_up_was_not_delivered(core: 
 
 
 async def test_a_held_call_that_ends_undecided_has_stopped_waiting(core: Core, url: str) -> None:
-    """The agent got its pending message; asking for the status is waiting again."""
     async with agent_client(core, url, "legacy") as client:
         loop = asyncio.get_running_loop()
         call = loop.create_task(client.call_tool("send_draft", {"draft_id": DRAFT}))

@@ -28,7 +28,6 @@ async def verify(core: Core) -> AuditVerified:
 
 
 async def test_pages_lead_to_the_first_record_without_gap_or_repetition(core: Core) -> None:
-    """The newest first, each page oldest first, and how many records there are in all."""
     everything = await core.records()
     seen: list[int] = []
     before: int | None = None
@@ -49,7 +48,6 @@ async def test_pages_lead_to_the_first_record_without_gap_or_repetition(core: Co
 
 
 async def test_one_record_comes_whole_as_it_is_stored(core: Core) -> None:
-    """The very text that was hashed, and both hashes; none of that number is said so."""
     rows = await core.app.database.read(
         lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
     )
@@ -61,7 +59,6 @@ async def test_one_record_comes_whole_as_it_is_stored(core: Core) -> None:
 
 
 async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(core: Core, home: Path) -> None:
-    """Our own sentences, how many records, how long it took."""
     good = await verify(core)
     assert good.problems == ()
     assert good.records == len(await core.records())
@@ -74,7 +71,6 @@ async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(core: Core, 
 
 
 async def test_a_rewritten_audit_is_not_reported_record_by_record(core: Core, home: Path) -> None:
-    """An event stays small: two hundred problems, then how many there are besides."""
     for _ in range(300):
         await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
     change_rows(home, "UPDATE audit SET body = '{}'")
@@ -86,7 +82,6 @@ async def test_a_rewritten_audit_is_not_reported_record_by_record(core: Core, ho
 async def test_verifying_runs_beside_the_core_and_once_at_a_time(
     core: Core, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Calls are answered meanwhile; a second wish is refused; a stop does not wait for it."""
     for _ in range(50):
         await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
     first = asyncio.get_running_loop().create_task(verify(core))
@@ -110,7 +105,6 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
 async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(
     start: Start, home: Path
 ) -> None:
-    """One line each, oldest first; a second copy in the same second overwrites nothing."""
     async with start(clock=FrozenClock()) as core:
         stored = await core.app.database.read(
             lambda c: [body for (body,) in c.execute("SELECT body FROM audit ORDER BY seq")]
@@ -129,7 +123,6 @@ async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alon
 
 
 async def test_a_copy_that_cannot_be_made_says_so_and_leaves_none(core: Core, home: Path) -> None:
-    """A spoilt database leaves no half of a copy behind; a file in the way is named."""
     (home / "exports").write_text("in the way")
     with pytest.raises(Unavailable, match="exports"):
         await core.do(ExportAudit())
@@ -149,7 +142,6 @@ async def evicted(core: Core, run_id: str) -> None:
 
 
 async def test_a_decided_call_is_read_after_a_restart(start: Start) -> None:
-    """Arguments, result, who, when, the words and the records; nothing of what was shown."""
     async with start() as core:
         run_id = (await core.run(await core.ask())).run_id
         before = await core.opened(run_id)
@@ -184,7 +176,6 @@ async def test_a_decided_call_is_read_after_a_restart(start: Start) -> None:
 async def test_a_row_that_another_program_changed_is_shown_as_such(
     core: Core, home: Path, edit: str
 ) -> None:
-    """The record of its end has hashes of its arguments and its result."""
     run_id = (await core.run(await core.ask())).run_id
     await evicted(core, run_id)
     sound = await core.opened(run_id)

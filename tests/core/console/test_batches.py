@@ -15,8 +15,6 @@ DRAFTS = ("r-8842190447", "r-8842190312", "r-8842189771", "r-8842188204")
 def test_each_call_of_a_batch_is_checked_again_run_and_recorded_alone(
     home: Path, mailbox: Mailbox
 ) -> None:
-    """One alone has a copy, so it is left out; one was changed since, so it is not sent; both wait in rows of their own."""
-
     async def test() -> None:
         install_examples(home)
         async with Core.open(home, mailbox) as core:

@@ -37,7 +37,6 @@ async def accept_by_name(core: Core, name: str) -> None:
 
 
 async def test_what_is_withdrawn_is_gone_for_agents_at_once_and_comes_back(start: Start) -> None:
-    """Recorded, published at once, and undone by accepting it again."""
     async with start() as core:
         assert core.ready() == ["get-draft", "list-drafts", "send-draft"]
         await withdraw(core, "get-draft")
@@ -73,7 +72,6 @@ async def test_what_is_withdrawn_is_gone_for_agents_at_once_and_comes_back(start
 
 
 async def test_holding_back_asks_for_the_bytes_that_were_shown(core: Core) -> None:
-    """A digest that is not what counts changes nothing."""
     for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
         with pytest.raises(Conflict, match="is not accepted in the form you saw"):
             await core.do(WithdrawAcceptance(kind=kind, name=name, digest="0" * 64))  # type: ignore[arg-type]
@@ -82,7 +80,6 @@ async def test_holding_back_asks_for_the_bytes_that_were_shown(core: Core) -> No
 
 
 async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home: Path) -> None:
-    """Agents see none of them, and each says which connector is missing."""
     await withdraw(core, CONNECTOR)
     assert core.ready() == []
     shown = await items_of(core)
@@ -100,7 +97,6 @@ async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home:
 async def test_an_approval_of_what_was_withdrawn_runs_nothing(
     core: Core, mailbox: Mailbox, name: str
 ) -> None:
-    """Approving covers what was accepted; one after the acceptance was withdrawn ends as a conflict."""
     view = await core.ask()
     await withdraw(core, name)
     ended = await core.run(view)
@@ -111,7 +107,6 @@ async def test_an_approval_of_what_was_withdrawn_runs_nothing(
 
 @pytest.mark.parametrize("moment", ["withdrawn", "accepted in another form", "removed"])
 async def test_a_row_put_back_takes_nothing_in(start: Start, home: Path, moment: str) -> None:
-    """The newest record of a name counts, not a row that names an older one."""
     path = home / "actions" / "get-draft.md"
     earlier = path.read_text(encoding="utf-8")
 
@@ -144,7 +139,6 @@ async def test_a_row_put_back_takes_nothing_in(start: Start, home: Path, moment:
 async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(
     start: Start, home: Path
 ) -> None:
-    """Ready, not accepted (new, changed) and broken; actions by name, then connectors."""
     folder = home / "actions"
     async with start() as core:
         text = (folder / "get-draft.md").read_text(encoding="utf-8")
@@ -240,7 +234,6 @@ async def test_the_list_says_of_every_file_what_the_console_says(start: Start, h
 async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(
     start: Start, home: Path
 ) -> None:
-    """Its file was accepted, and its op is not among the capabilities: every call of it is refused."""
     path = home / "actions" / "send-draft.md"
     sent = path.read_text(encoding="utf-8")
     path.write_text(

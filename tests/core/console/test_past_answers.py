@@ -29,7 +29,6 @@ async def tried(core: Core, view: ApprovalView, number: int) -> TriedShape:
 async def test_the_answers_that_a_shape_would_have_given_come_with_the_denied_ones_first(
     tmp_path: Path, mailbox: Mailbox
 ) -> None:
-    """With an open vault also those of an earlier console; with a locked one those of this alone."""
     install_examples(tmp_path, readdress=readdress('reach = ["Subject"]\n'))
     async with Core.open(tmp_path, mailbox) as core:
         core.app.vault.create(Secret(PASSPHRASE))

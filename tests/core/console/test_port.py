@@ -41,7 +41,6 @@ def first_decidable(events: "queue.Queue[CoreEvent]") -> ApprovalView:
 def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(
     home: Path, mailbox: Mailbox
 ) -> None:
-    """Intents return at once; what came of them arrives as events, refusals too."""
     install_examples(home)
     route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
     options = AppOptions(routes=(route,), accept_installed=True)
@@ -86,7 +85,6 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(
 
 
 def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_reported(home: Path) -> None:
-    """The root waits until it is ready or failed; `CoreLost` disarms every key."""
     Home(home).prepare()
     lock = HomeLock(Home(home))
     lock.acquire()
@@ -107,7 +105,6 @@ def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_reported(home: P
     ("event", "hand"), [("approval.denied", "amber-fox-lantern"), ("device.paired", "")]
 )
 def test_a_record_names_the_hand_of_an_answer_alone(event: str, hand: str) -> None:
-    """A device that a person confirmed is named in that record too; it did not confirm itself."""
     record = AuditRecord(
         at="2026-10-08T14:02:00.000Z", event=AuditEvent(event), summary="s",
         extra={"hand": "amber-fox-lantern"},

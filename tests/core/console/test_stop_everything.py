@@ -32,7 +32,6 @@ def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[obje
 async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(
     core: Core, mailbox: Mailbox
 ) -> None:
-    """What waits, what is checked just now, and the tokens; each on record, by the person."""
     other = await core.another_session()
     views = [await core.ask(draft) for draft in OTHERS]
     checked = await core.ask(DRAFT, session=other)
@@ -57,7 +56,6 @@ async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(
 async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(
     core: Core, mailbox: Mailbox
 ) -> None:
-    """Stopped at once; not idempotent and sent: `unknown`, never `failed`."""
     view = await core.ask()
     mailbox.control(delay_seconds={"send": 20})
     await core.approve(view)
@@ -73,7 +71,6 @@ async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unkn
 
 
 async def test_no_waiting_call_begins_after_the_stop(core: Core, mailbox: Mailbox) -> None:
-    """Eight of a session run at once; those behind them are refused, not a row, not a request."""
     mailbox.control(delay_seconds={"get": 20})
     calls = [calling(core, "get-draft", {"id": DRAFT}) for _ in range(10)]
     await wait_for_request(mailbox, f"GET {DRAFT}", 8)
@@ -128,7 +125,6 @@ async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(
 
 
 async def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(core: Core) -> None:
-    """Its tokens open nothing any more; what waits stays, marked; a second time says so."""
     other = await core.another_session()
     view = await core.ask()
     end = EndSession(session_id=core.session.session_id)

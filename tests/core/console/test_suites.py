@@ -80,7 +80,6 @@ def test_515_files_are_added_in_one_pass(
 async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
     home: Path, large_suite: Path
 ) -> None:
-    """515 records in one transaction, in under a second; then nothing is left of the suite."""
     add(home, large_suite)
     async with Core.open(home, accept=False) as core:
         (connector,) = (
@@ -130,7 +129,6 @@ def library(few: Path) -> None:
 
 @pytest.mark.core(accept=False)
 async def test_what_is_left_out_stays_unaccepted_and_stands_alone(core: Core) -> None:
-    """The one to look at first was not said yes to; nothing groups it any more."""
     files = await held_actions(core)
     rest = [each for each in files if each.gated or each.is_read_only]
     await core.do(accept_suite(*rest))
@@ -144,7 +142,6 @@ async def test_what_is_left_out_stays_unaccepted_and_stands_alone(core: Core) ->
 async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(
     core: Core, few: Path
 ) -> None:
-    """The others are: exactly the digests that a person saw count."""
     files = await held_actions(core)
     changed = few / "actions" / "read-001.md"
     changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
@@ -159,7 +156,6 @@ async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_s
 
 
 async def test_a_file_that_no_add_brought_is_an_item_of_its_own(start: Start, few: Path) -> None:
-    """So is one whose bytes are not those that were added, whatever a list says of its name."""
     (few / "actions" / "late.md").write_text(
         (few / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
     )
@@ -171,7 +167,6 @@ async def test_a_file_that_no_add_brought_is_an_item_of_its_own(start: Start, fe
 
 
 async def test_what_a_person_withdrew_is_not_brought_together(core: Core) -> None:
-    """It was looked at by itself; nor is what is left of a suite when one file is."""
     for each in core.app.library.items():
         if each.kind == "action":
             await core.app.library.withdraw_acceptance("action", each.name, each.digest)
@@ -184,7 +179,6 @@ async def test_what_a_person_withdrew_is_not_brought_together(core: Core) -> Non
     b'{"source": "\\ud800", "files": {"gated-000.md": "%s"}}' % (b"0" * 64),
 ], ids=range(9))  # fmt: skip
 async def test_what_is_no_list_groups_nothing(start: Start, few: Path, content: bytes) -> None:
-    """Whatever another program writes there: files are shown one by one, and none counts."""
     (listed,) = (few / "suites").iterdir()
     listed.write_bytes(content)
     async with start(accept=False) as core:
@@ -193,7 +187,6 @@ async def test_what_is_no_list_groups_nothing(start: Start, few: Path, content: 
 
 
 async def test_a_list_accepts_nothing(start: Start, few: Path) -> None:
-    """One that a program wrote groups the files whose bytes it names, and accepts none of them."""
     (listed,) = (few / "suites").iterdir()
     files = json.loads(listed.read_bytes())["files"]
     listed.write_text(json.dumps({"source": "/x", "files": {**files, "none.md": "0" * 64}}))
@@ -204,7 +197,6 @@ async def test_a_list_accepts_nothing(start: Start, few: Path) -> None:
 
 
 def test_a_later_add_of_the_same_files_replaces_the_list(few: Path, tmp_path: Path) -> None:
-    """They are one item still; one file more of another add makes no second one."""
     (before,) = read_suites(few / "suites")
     add(few, tmp_path / "suite")
     (after,) = read_suites(few / "suites")
@@ -216,7 +208,6 @@ def test_a_later_add_of_the_same_files_replaces_the_list(few: Path, tmp_path: Pa
 
 
 def test_two_files_of_one_name_in_one_add_overwrite_nothing(home: Path, tmp_path: Path) -> None:
-    """The first is added, the second is named with the first; equal ones are one."""
     Home(home).prepare()
     text = (Path(__file__).parents[3] / "examples" / "actions" / "get-draft.md").read_text()
     for name, more in (("a.md", ""), ("b.md", "\nMore.\n"), ("c.md", "")):
@@ -227,7 +218,6 @@ def test_two_files_of_one_name_in_one_add_overwrite_nothing(home: Path, tmp_path
 
 
 def test_only_so_many_lists_are_kept(tmp_path: Path) -> None:
-    """The oldest go: a home does not grow with every add."""
     for number in range(105):
         write_suite(tmp_path / "s", "x", {f"{number}.md": sha256_hex(b"")}, now=1e9 + number)
     found = read_suites(tmp_path / "s")

@@ -167,7 +167,6 @@ async def test_runs_put_it_off_for_ten_minutes_and_no_longer(
 async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(
     start: Start, clock: FrozenClock
 ) -> None:
-    """After a restart neither; it locks a full time after the session's end."""
     async with start() as core:
         await core.app.vault_service.create(Secret(PHRASE), way="console")
         session = await open_session(core.app, ttl=9999.0, key_providers=("openai",))
@@ -208,7 +207,6 @@ async def test_what_was_shown_is_sealed_while_locked_and_read_after_a_restart(st
 
 
 async def test_the_keyring_unlocks_after_a_persons_key_alone(home: Path) -> None:
-    """A start finds it locked; what the keyring does is on record, and where it fails a passphrase is left."""
     backend = MemoryKeyring()
     keyring = OsKeyring(lambda: backend)
     async with Core.open(home, keyring=keyring) as core:

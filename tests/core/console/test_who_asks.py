@@ -26,7 +26,6 @@ def claimed(core: Core, approval_id: str) -> list[tuple[str, str]]:
 
 
 async def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(start: Start) -> None:
-    """The agent's own ids, marked as claims; of the newest call where it asked again."""
     async with start() as core:
         approval_id = await ask_with_claims(core)
         assert claimed(core, approval_id) == list(CLAIMS)
@@ -47,7 +46,6 @@ async def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(sta
 
 
 async def test_a_spoilt_record_claims_nothing(start: Start, home: Path) -> None:
-    """What another program wrote into the audit neither shows nor stops the start."""
     async with start() as core:
         approval_id = await ask_with_claims(core)
     change_rows(
@@ -64,7 +62,6 @@ async def test_a_spoilt_record_claims_nothing(start: Start, home: Path) -> None:
 async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_while(
     core: Core, clock: FrozenClock
 ) -> None:
-    """Since the end of its last held call; asking again takes it back; the keys stay armed."""
     approval_id, waiters = await ask_with_claims(core), core.app.publisher.waiters
     sweep = lambda: waiters.sweep(core.app.publisher._is_open)  # noqa: E731
 
@@ -98,7 +95,6 @@ async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_whi
 
 
 async def test_who_got_an_answer_did_not_stop_waiting(core: Core, clock: FrozenClock) -> None:
-    """The end of a held call that brought the answer is no going away."""
     approval_id, waiters = await ask_with_claims(core), core.app.publisher.waiters
     with waiters.waiting(approval_id):
         await core.app.approvals.deny(approval_id, "")
@@ -108,7 +104,6 @@ async def test_who_got_an_answer_did_not_stop_waiting(core: Core, clock: FrozenC
 
 
 async def test_a_session_says_how_many_calls_wait_and_run(start: Start, mailbox: Mailbox) -> None:
-    """Sessions are counted as they come and end, over a restart too, and told without being asked."""
     async with start() as core:
         mine = core.session.session_id
 

@@ -229,7 +229,6 @@ async def test_no_record_is_left_out_where_the_clock_stepped_back_and_none_is_pa
 async def test_what_a_decided_call_was_about_is_read_again_once_the_vault_is_unlocked(
     kept: Kept,
 ) -> None:
-    """As its row in the waiting list had it; while the keys are locked it is said to be sealed, and counted."""
     async with kept.open() as core:
         view = await core.ask()
         await core.app.console.carry_out(Approve(approval_id=view.approval_id, digest=view.digest))

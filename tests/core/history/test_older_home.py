@@ -49,7 +49,6 @@ def test_it_is_verified_and_read_before_it_is_migrated(old: Path) -> None:
 async def test_what_it_sealed_is_moved_while_locked_opened_and_deleted_for_real(
     old: Path, mailbox: Mailbox
 ) -> None:
-    """Neither pages, free ones, the log of writes, nor the copy from before keep a piece of it."""
     clock = FrozenClock(LEFT_AT)
     sealed = sealed_of(old, "sealed_screens", "sealed_contents")
     assert len(sealed) == 9

@@ -64,7 +64,6 @@ async def four_calls(core: Core) -> dict[str, str]:
 async def test_with_a_vault_nothing_of_an_ended_call_is_plain_text_in_any_file_of_the_home(
     start: Start, home: Path, clock: FrozenClock
 ) -> None:
-    """Arguments, results, failures, reasons: read after a restart once unlocked, and a sentence before that."""
     async with start() as core:
         await unlock(core)
         contained = await four_calls(core)
@@ -204,7 +203,6 @@ async def test_what_another_program_changed_is_not_shown(kept: Kept, spoil: str,
 
 @pytest.mark.parametrize("locked", [True, False])
 async def test_plain_text_beside_what_is_sealed_counts_as_edited(kept: Kept, locked: bool) -> None:
-    """Sealing leaves none: another program wrote it."""
     async with kept.open() as core:
         read = (await core.call("get-draft", {"id": DRAFT})).row.run_id
         await sealed_later(core, kept.clock)
@@ -252,7 +250,6 @@ async def test_arguments_that_another_program_sealed_are_not_shown(kept: Kept) -
 
 @pytest.mark.parametrize("days", [0, 30])
 async def test_without_a_key_and_with_no_days_nothing_is_sealed(kept: Kept, days: int) -> None:
-    """Without a vault it stays as it is for its days; with none it is deleted anyway."""
     settings = Settings(history_days=days)
     keys = kept.keys if days == 0 else None
     async with kept.open(settings=settings, history_keys=keys) as core:

@@ -50,7 +50,6 @@ def subject(shown: DecidedScreenView) -> list[str]:
 async def test_it_is_written_while_locked_and_read_once_unlocked_after_a_restart_too(
     kept: Kept, approve: bool
 ) -> None:
-    """All of it comes back: fields, arguments, words, session."""
     kept.keys.locked = True
     async with kept.open() as core:
         run_id = await decide_call(core, approve=approve)
@@ -73,7 +72,6 @@ async def test_it_is_written_while_locked_and_read_once_unlocked_after_a_restart
 
 @pytest.mark.parametrize("has_keys", [True, False])
 async def test_what_was_shown_is_nowhere_in_the_homes_files(kept: Kept, has_keys: bool) -> None:
-    """Neither while the console runs nor after it; without a key there is no row either."""
     async with kept.open(history_keys=kept.keys if has_keys else None) as core:
         run_id = await decide_call(core)
         await core.do(ExportAudit())
@@ -148,7 +146,6 @@ async def test_a_record_that_another_program_sealed_is_refused(kept: Kept) -> No
 async def test_a_day_is_erased_with_its_key_and_no_old_copy_brings_it_back(
     kept: Kept, tmp_path: Path
 ) -> None:
-    """After 30 whole days; the audit says so and still verifies."""
     async with kept.open() as core:
         run_id = await decide_call(core)
         assert subject(await screen(core, run_id)) == [SHOWN]
@@ -204,7 +201,6 @@ async def test_an_end_between_key_and_rows_leaves_what_nobody_can_read(kept: Kep
 
 
 async def test_a_key_that_cannot_be_destroyed_is_not_forgotten(kept: Kept) -> None:
-    """Its rows stay, for they name the day; an hour later it is tried again."""
     kept.keys.refuses_to_destroy = True
     async with kept.open() as core:
         await decide_call(core)
@@ -248,7 +244,6 @@ async def test_what_is_no_day_is_erased_too_and_the_home_still_opens(kept: Kept)
 
 
 async def test_no_days_keep_nothing(kept: Kept) -> None:
-    """What was kept before goes at once, and nothing new comes."""
     async with kept.open() as core:
         await decide_call(core, approve=False)
     assert kept.count("sealed") == 1

@@ -106,7 +106,6 @@ def test_the_page_has_every_exit_code() -> None:
 
 
 def test_the_page_has_everything_that_lies_in_a_home() -> None:
-    """Whoever looks into the folder finds each name explained; files of later versions are not told of."""
     table = PAGE.partition("## The home")[2].partition("### ")[0]
     named = {name.strip("/") for name in re.findall(r"`([^`]+)`", table)}
     later = {"policy.toml"}
@@ -115,7 +114,6 @@ def test_the_page_has_everything_that_lies_in_a_home() -> None:
 
 
 def test_the_page_has_every_command() -> None:
-    """A heading each (docs/generate.py writes them; tests/fast/docs holds them to the tree)."""
     for words, command in ALL.items():
         if not isinstance(command, click.Group):
             assert f"### aileron {' '.join(words)}\n" in PAGE
@@ -164,7 +162,6 @@ def test_a_word_that_is_almost_right_names_the_nearest(words: list[str], meant: 
     ],
 )
 def test_a_wrong_value_is_refused_with_what_is_allowed(words: str, sentence: str) -> None:
-    """In words, not as `x>=0`; nothing ran."""
     done = CliRunner().invoke(aileron, words.split(), prog_name="aileron")
     assert done.exit_code == EXIT.USAGE
     assert done.output.rstrip().endswith(sentence)

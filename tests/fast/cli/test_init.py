@@ -34,7 +34,6 @@ def init_json(home: Path, *words: str) -> dict[str, Any]:
 
 
 def test_a_home_is_made_with_settings_and_nothing_that_counts(tmp_path: Path) -> None:
-    """0700, with config.toml 0600, an empty folder of actions, and no database yet."""
     home = tmp_path / "home"
     said = init_json(home)
     assert (said["home"], said["config"], said["example"]) == (str(home), "made", None)
@@ -45,7 +44,6 @@ def test_a_home_is_made_with_settings_and_nothing_that_counts(tmp_path: Path) ->
 
 
 def test_what_a_first_run_prints_fits_80_columns(tmp_path: Path) -> None:
-    """A pane of 80 columns breaks no sentence of ours; paths are as long as they are."""
     home = tmp_path / "home"
     said = run_aileron("init", "--example", "--home", str(home)).splitlines()
     said += run_aileron("action", "list", "--home", str(home)).splitlines()
@@ -66,7 +64,6 @@ def test_every_setting_stands_there_with_its_default(tmp_path: Path) -> None:
 
 
 def test_a_second_call_keeps_what_is_there(tmp_path: Path) -> None:
-    """The person's settings stay; the example is added to them."""
     home = tmp_path / "home"
     init_json(home)
     (home / "config.toml").write_text('[log]\nlevel = "debug"\n')
@@ -91,7 +88,6 @@ def test_the_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
-    """The connector and the actions over it, not accepted; what is shipped is what is tested."""
     home = tmp_path / "home"
     said = init_json(home, "--example")["example"]
     assert said == {
@@ -107,7 +103,6 @@ def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", [(), ("--example",)])
 def test_the_lines_that_it_prints_are_commands(tmp_path: Path, example: tuple[str, ...]) -> None:
-    """Each can be pasted into a shell; a home that Aileron would not find by itself is named."""
     home = tmp_path / "a home; with $(odd) name"
     text = run_aileron("init", *example, "--home", str(home))
     lines = [each.strip() for each in text.splitlines() if re.match(r" +(\S*/)?aileron ", each)]
@@ -139,7 +134,6 @@ def test_the_lines_begin_with_what_runs_this_very_installation(tmp_path: Path) -
 
 
 def test_the_draft_that_it_names_is_in_the_service(tmp_path: Path) -> None:
-    """`aileron example` prints how to lead the console to it, and has that draft."""
     with subprocess.Popen(
         [sys.executable, "-I", "-m", "aileron_tui.cli", "example", "--port", "0", "--json"],
         stdout=subprocess.PIPE, text=True, cwd=tmp_path,

@@ -26,7 +26,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("url", REFUSED)
 def test_an_address_for_no_key_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    """With what is wrong, and without a password that is in it."""
     monkeypatch.setenv("MY_KEY", SECRET)
     with pytest.raises(InvalidRequest) as refused:
         key_for(url, "MY_KEY")
@@ -53,7 +52,6 @@ def test_an_address_where_it_may_go_is_taken(monkeypatch: pytest.MonkeyPatch, ur
 def test_a_line_that_is_not_utf8_is_an_error_of_that_line_alone(
     monkeypatch: pytest.MonkeyPatch, errors: str
 ) -> None:
-    """In any locale: Python decodes what is typed by it. A conversation goes on after an `AileronError`."""
     typed = io.TextIOWrapper(io.BytesIO(b"caf\xff\n"), encoding="utf-8", errors=errors)
     monkeypatch.setattr(sys, "stdin", typed)
     with pytest.raises(InvalidRequest, match="not UTF-8"):

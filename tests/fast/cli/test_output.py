@@ -18,7 +18,6 @@ from tests.support.json_values import json_values
 @given(json_values())
 @example({"\x7f": ["\x1b[2J", "\x9b", "\u202e", "\ud800", "\x7f"]})
 def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
-    """A terminal obeys nothing in it, and a program reads it back unchanged."""
     printed = safe_json(value)
     assert printed.isascii()
     assert printed.isprintable()
@@ -72,7 +71,6 @@ def test_a_command_that_ends_by_itself_says_of_what_class_that_is(
 def test_a_run_that_ended_half_way_says_what_finished(
     status: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody repeats steps that have run for want of a word; hostile ids draw nothing."""
     body = {"status": status, "completed_steps": ["find", "a\x1b[2J"]}
     assert _report(CommandContext(home=Path("/"), json=False, color=False), body) == code
     said = capsys.readouterr().out
@@ -95,7 +93,6 @@ DATA = st.one_of(st.binary(max_size=50), st.lists(WORDS).map("".join).map(str.en
 def test_any_file_is_answered_in_both_forms(
     data: bytes, portable: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An exit code that agrees with `ok`, and nothing that a terminal obeys."""
     path = tmp_path / "any.md"
     path.write_bytes(data)
     codes: list[int] = []

@@ -69,7 +69,6 @@ def session() -> Iterator[Session]:
 
 
 def test_connections_are_kept_apart_and_the_end_of_each_is_passed_on(session: Session) -> None:
-    """What is sent after the end of one reaches nobody, and opens nothing."""
     first, second = session.open(), session.open()
     for number, each in enumerate((first, second)):
         each.sendall(b"%d" % number * 200_000)

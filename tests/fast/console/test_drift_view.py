@@ -23,7 +23,6 @@ SEEN = PreviewResult(status="ready", output={"to": "sam", "body": "Hi\nSam"}, fe
 
 
 def test_a_look_that_went_away_keeps_every_field_that_was_shown() -> None:
-    """Each with nothing in its place, those that were n/a as well; none is called unchanged."""
     gone = PreviewResult(status="unavailable", reason="timed out", fetched_at=2.0)
     view = _drift(PreviewChange(before=SEEN, after=gone, words_before=None), ACTION)
     assert view.changed == (
@@ -35,7 +34,6 @@ def test_a_look_that_went_away_keeps_every_field_that_was_shown() -> None:
 
 
 def test_a_look_that_came_only_now_has_no_fields_to_compare() -> None:
-    """Nothing was shown before, so nothing is shown as changed."""
     gone = PreviewResult(status="unavailable", reason="timed out", fetched_at=0.0)
     view = _drift(PreviewChange(before=gone, after=SEEN, words_before=None), ACTION)
     assert (view.changed, view.unavailable) == ((), "")

@@ -113,7 +113,6 @@ def test_only_the_words_that_it_shows_confirm_a_device(pairings: Pairings) -> No
 
 
 def test_a_request_counts_once_for_what_it_is_and_in_its_order(pairings: Pairings) -> None:
-    """Replayed, reordered, altered, on another route, of another key, start or device: one and the same refusal."""
     device = paired(pairings, key := new_key())
 
     def signed(number: int, *, start: str = pairings.start, path: str = PATH) -> bytes:
@@ -149,7 +148,6 @@ def test_a_request_counts_once_for_what_it_is_and_in_its_order(pairings: Pairing
 def test_a_device_ends_when_nobody_confirms_uses_or_shows_it(
     pairings: Pairings, clock: FrozenClock
 ) -> None:
-    """After half an hour without a request; a minute after its tab was closed; unconfirmed, after five minutes."""
     strange = redeemed(pairings, b"")
     closed, open_ = paired(pairings, new_key()), paired(pairings, new_key())
     open_.streams = 1

@@ -107,7 +107,6 @@ def test_no_file_names_a_page_or_a_point_of_a_plan_that_is_not_in_the_repository
 
 
 def test_generated_docs_and_pictures_are_those_of_the_code_and_the_snapshots() -> None:
-    """A diagram or picture that the code no longer draws is stale."""
     done = subprocess.run(
         [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True
     )
@@ -115,7 +114,6 @@ def test_generated_docs_and_pictures_are_those_of_the_code_and_the_snapshots() -
 
 
 def test_every_dependency_has_a_line_that_says_what_it_carries() -> None:
-    """docs/dependencies.md names each package of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     page = (ROOT / "docs" / "dependencies.md").read_text()
     for dependency in project["dependencies"]:

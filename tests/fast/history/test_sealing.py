@@ -41,7 +41,6 @@ def test_it_opens_to_what_it_was_made_of_and_never_looks_the_same() -> None:
 
 
 def test_its_size_says_little() -> None:
-    """Texts of 1 to 900 characters make one size, whatever they are."""
     sizes = {len(sealed({"text": letter * count})) for letter in "xé" for count in (1, 100)}
     assert sizes | {len(sealed({"text": "x" * 900}))} == {1 + 32 + 1024 + 16}
     assert len(sealed({"text": "x" * 1100})) == 1 + 32 + 2048 + 16
@@ -63,7 +62,6 @@ def test_it_is_of_one_decision(other: SealLabel) -> None:
 
 
 def test_a_changed_byte_is_refused_wherever_it_is() -> None:
-    """In the version, the public key, the text, the padding and the tag."""
     record = sealed()
     for at in (0, 1, 20, 32, 33, 40, 600, len(record) - 17, len(record) - 1):
         changed = bytearray(record)

@@ -89,7 +89,6 @@ def test_where_the_kernel_has_no_table_the_pid_on_file_counts_while_the_lock_is_
 
 @pytest.mark.parametrize("long", [False, True])
 def test_a_connection_to_the_owner_is_given_where_it_answers(tmp_path: Path, long: bool) -> None:
-    """Nobody, a folder without a listener, the owner itself; also at a path too long for a socket."""
     home = Home(tmp_path / ("h" * 100 if long else "home"))
     home.prepare()
     with pytest.raises(OwnerNotVerified) as raised:
@@ -200,7 +199,6 @@ def test_a_console_that_was_restarted_while_it_was_asked_for_is_believed(
 
 
 def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
-    """0700, and so is everything in it, also where it lay open before."""
     home = Home(tmp_path / "home")
     home.path.mkdir(mode=0o755)
     (home.path / "log").mkdir(mode=0o755)
@@ -210,7 +208,6 @@ def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    """A home that belongs to another program of that name is refused with a sentence."""
     folder = tmp_path / "aileron"
     folder.mkdir(mode=0o755)
     (folder / "flaps.cfg").write_text("theirs", encoding="utf-8")
@@ -223,14 +220,12 @@ def test_a_folder_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path
 
 
 def test_a_file_in_place_of_the_home_is_a_sentence(tmp_path: Path) -> None:
-    """House rule: errors say what failed, on what, and what to do next."""
     (tmp_path / "home").write_text("", encoding="utf-8")
     with pytest.raises(HomeError, match="cannot be used as Aileron's home"):
         Home(tmp_path / "home").prepare()
 
 
 def test_one_process_owns_a_home_and_the_second_is_told_who(tmp_path: Path) -> None:
-    """The lock is on the directory's handle; no file to unlink."""
     home = Home(tmp_path / "home")
     home.prepare()
     assert lock_owner(home.path) is None

@@ -4,7 +4,6 @@ They take a second each to import, so only a process that uses them does.
 """
 
 import functools
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
@@ -35,76 +34,38 @@ def _openai() -> Any:
     return OpenAI(api_key="k", base_url="http://model/v1", http_client=client, max_retries=0)
 
 
-def _dumped(events: Iterator[Any]) -> list[Json]:
-    return [event.to_dict(mode="json") for event in events]
-
-
-def _anthropic_events() -> list[Json]:
-    stream = _anthropic().messages.create(model="m", max_tokens=9, messages=_QUESTION, stream=True)
-    return _dumped(iter(stream))
-
-
-def _chat_events() -> list[Json]:
-    stream = _openai().chat.completions.create(model="m", messages=_QUESTION, stream=True)
-    return _dumped(iter(stream))
-
-
-def _responses_events() -> list[Json]:
-    return _dumped(iter(_openai().responses.create(model="m", input="?", stream=True)))
-
-
-def _anthropic_final() -> Json:
-    with _anthropic().messages.stream(model="m", max_tokens=9, messages=_QUESTION) as stream:
-        return stream.get_final_message().to_dict(mode="json")
-
-
-def _chat_final() -> Json:
-    with _openai().chat.completions.stream(model="m", messages=_QUESTION) as stream:
-        for _ in stream:
-            pass
-        return stream.current_completion_snapshot.to_dict(mode="json")
-
-
-def _responses_final() -> Json:
-    with _openai().responses.stream(model="m", input="?") as stream:
-        return stream.get_final_response().to_dict(mode="json")
-
-
-_EVENTS: dict[str, Callable[[], list[Json]]] = {
-    "anthropic_messages": _anthropic_events,
-    "chat_completions": _chat_events,
-    "openai_responses": _responses_events,
-}
-_FINAL: dict[str, Callable[[], Json]] = {
-    "anthropic_messages": _anthropic_final,
-    "chat_completions": _chat_final,
-    "openai_responses": _responses_final,
-}
-_WHOLE: dict[str, Callable[[], Any]] = {
-    "anthropic_messages": lambda: _anthropic().messages.create(
-        model="m", max_tokens=9, messages=_QUESTION
-    ),
-    "chat_completions": lambda: _openai().chat.completions.create(model="m", messages=_QUESTION),
-    "openai_responses": lambda: _openai().responses.create(model="m", input="?"),
-}
+def _ask(name: str, **options: Any) -> Any:
+    if name == "anthropic_messages":
+        return _anthropic().messages.create(model="m", max_tokens=9, messages=_QUESTION, **options)
+    if name == "chat_completions":
+        return _openai().chat.completions.create(model="m", messages=_QUESTION, **options)
+    return _openai().responses.create(model="m", input="?", **options)
 
 
 def events(name: str, stream: bytes) -> list[Json]:
     """Return the events that the SDK of the format *name* reads."""
     _answer[0] = (stream, "text/event-stream")
-    return _EVENTS[name]()
+    return [event.to_dict(mode="json") for event in _ask(name, stream=True)]
 
 
 def final(name: str, stream: bytes) -> Json:
     """Return the answer that the SDK puts together."""
     _answer[0] = (stream, "text/event-stream")
-    return _FINAL[name]()
+    if name == "anthropic_messages":
+        with _anthropic().messages.stream(model="m", max_tokens=9, messages=_QUESTION) as read:
+            return read.get_final_message().to_dict(mode="json")
+    if name == "chat_completions":
+        with _openai().chat.completions.stream(model="m", messages=_QUESTION) as read:
+            list(read)
+            return read.current_completion_snapshot.to_dict(mode="json")
+    with _openai().responses.stream(model="m", input="?") as read:
+        return read.get_final_response().to_dict(mode="json")
 
 
 def whole(name: str, body: bytes) -> Json:
     """Return the answer that the SDK reads whole."""
     _answer[0] = (body, "application/json")
-    return _WHOLE[name]().to_dict(mode="json")
+    return _ask(name).to_dict(mode="json")
 
 
 def error(name: str, stream: bytes) -> str:

@@ -75,7 +75,6 @@ def take(format_: Format, data: bytes, limits: Limits | None = None) -> None:
 @each_format
 @given(data=st.data())
 def test_a_spoiled_stream_is_read_or_refused_as_one_error(name: str, data: st.DataObject) -> None:
-    """Anything in the place of anything; never a KeyError, a TypeError or the like."""
     events = data.draw(spoiled(STREAM[name](TURN)))
     assert isinstance(events, list)
     lines = [
@@ -90,7 +89,6 @@ def test_a_spoiled_stream_is_read_or_refused_as_one_error(name: str, data: st.Da
 @each_format
 @given(data=st.binary(max_size=60) | JSON.map(lambda value: b"data: " + json.dumps(value).encode()))
 def test_any_bytes_are_read_or_refused_with_the_one_error(name: str, data: bytes) -> None:
-    """As a stream, as a whole answer and as a request."""
     with contextlib.suppress(ModelFormatError):
         take(FORMATS[name], data)
     with contextlib.suppress(ModelFormatError):
@@ -102,7 +100,6 @@ def test_any_bytes_are_read_or_refused_with_the_one_error(name: str, data: bytes
 @each_format
 @given(data=st.data())
 def test_a_spoiled_answer_is_read_or_refused_as_one_error(name: str, data: st.DataObject) -> None:
-    """The same for a whole answer, and for what becomes of it."""
     format_ = FORMATS[name]
     body = data.draw(spoiled(WHOLE[name](TURN)))
     with contextlib.suppress(ModelFormatError):
@@ -125,7 +122,6 @@ def work_on(format_: Format, request: dict[str, Any]) -> None:
 @each_format
 @given(data=st.data())
 def test_a_spoiled_request_is_read_or_refused_as_an_error(name: str, data: st.DataObject) -> None:
-    """A request of the agent's, with a conversation in it."""
     format_ = FORMATS[name]
     answer = format_.answer_of(WHOLE[name](TURN))
     history = [format_.user("?"), *format_.turn(answer)]
@@ -154,7 +150,6 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 @each_format
 def test_json_that_readers_may_disagree_on_is_refused(name: str, what: str) -> None:
-    """In a stream, whole and in a request alike; the sentence quotes nothing of it."""
     text, sentence = REFUSED[what]
     for read in (
         lambda: list(FORMATS[name].reader().feed(f"data: {text}\n\n".encode())),
@@ -167,7 +162,6 @@ def test_json_that_readers_may_disagree_on_is_refused(name: str, what: str) -> N
 
 
 def test_json_within_the_bounds_is_read_as_it_is() -> None:
-    """Nested 199 levels, an integer beyond 2^53, half a surrogate pair: written again the same."""
     text = '{"a":' * 199 + '[9007199254740993,"\\ud800",1.5,1e300]' + "}" * 199
     value = parse_object(text, "it")
     assert parse_object(write_body(value), "it") == value
@@ -175,7 +169,6 @@ def test_json_within_the_bounds_is_read_as_it_is() -> None:
 
 @each_format
 def test_bytes_that_are_not_utf8_are_refused(name: str) -> None:
-    """In an event and whole; in a comment too, since other readers would fail there."""
     for data in (b'data: {"type":"\xff"}\n\n', b": \xff\n\n"):
         with pytest.raises(ModelFormatError, match="not UTF-8"):
             list(FORMATS[name].reader().feed(data))
@@ -185,7 +178,6 @@ def test_bytes_that_are_not_utf8_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_an_event_over_the_limit_is_refused_and_one_of_exactly_the_limit_is_not(size: int) -> None:
-    """However it comes; what came before it has been read."""
     event = b"data: " + b"x" * 92 + b"\n\n"
     splitter = EventSplitter(len(event))
     data = b"data: 1\n\n" + event
@@ -212,7 +204,6 @@ def test_a_long_event_in_small_pieces_takes_linear_time() -> None:
 
 @each_format
 def test_calls_and_bytes_over_the_limit_are_refused(name: str) -> None:
-    """Streamed and whole; after that, the reader reads nothing more."""
     format_, data = FORMATS[name], stream(name, TURN)
     body = write_body(WHOLE[name](TURN))
     with pytest.raises(ModelFormatError, match="more than 1 calls"):
@@ -232,7 +223,6 @@ def test_calls_and_bytes_over_the_limit_are_refused(name: str) -> None:
 
 @each_format
 def test_what_came_before_an_unreadable_event_is_given_first(name: str) -> None:
-    """So a client has had it, as without a reader in between; nothing follows."""
     good = stream(name, TURN)
     begun = good[: good.index(b"\n\n") + 2]
     reader = FORMATS[name].reader()
@@ -263,10 +253,7 @@ def test_arguments_that_are_no_object_are_refused_when_they_are_parsed(text: str
     """The call itself was read: the model is to hear what is wrong with it."""
     with pytest.raises(ModelFormatError, match="the arguments of a call"):
         ToolCall(id="1", name="x", arguments=text).parsed_arguments()
-
-
-def test_a_call_without_arguments_has_none() -> None:
-    """Models send an empty text for a tool that takes nothing."""
+    # Models send an empty text for a tool that takes nothing.
     assert ToolCall(id="1", name="x", arguments="").parsed_arguments() == {}
 
 
@@ -302,29 +289,18 @@ def test_what_is_told_again_and_again_is_not_copied_each_time() -> None:
     assert len(lists) == 1
 
 
+USAGE = {"type": "message_start", "message": {"usage": {f"k{n}": 0 for n in range(1001)}}}
+CALLS = [{"type": "function_call", "call_id": "c", "name": "x"}] * 129
+DONE = {"type": "response.completed", "response": {"output": CALLS}}
+
+
 @pytest.mark.parametrize(
     ("name", "events", "sentence"),
     [
-        (
-            "anthropic_messages",
-            [
-                {"type": "message_start", "message": {"usage": {f"k{n}": 0 for n in range(1001)}}},
-                {"type": "message_delta", "usage": {}},
-            ],
-            "over 1000 kinds",
-        ),
-        (
-            "openai_responses",
-            [
-                {
-                    "type": "response.completed",
-                    "response": {"output": [{"type": "function_call", "call_id": "c", "name": "x"}] * 129},
-                }
-            ],
-            "more than 128 calls",
-        ),
+        ("anthropic_messages", [USAGE, {"type": "message_delta", "usage": {}}], "over 1000 kinds"),
+        ("openai_responses", [DONE], "more than 128 calls"),
     ],
-)  # fmt: skip
+)
 def test_what_would_be_looked_through_for_each_event_is_bounded(
     name: str, events: list[Any], sentence: str
 ) -> None:

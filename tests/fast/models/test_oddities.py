@@ -35,13 +35,9 @@ def written(format_: Format, data: bytes, hidden: str = "ours") -> bytes:
     return b"".join(writer.write(event) for event in read(format_, data)[0]) + writer.finish()
 
 
-# Server-sent events
-
-
 @each_format
 def test_the_forms_that_an_event_may_have_all_read_the_same(name: str) -> None:
-    """No space after the colon, data on several lines, other fields, no empty line at the end."""
-    turn = Turn(1, (Said("text", ("hi",)),))
+    turn = Turn(1, (Said("text", ("hi",)), say_call("read", {"a": 1})))
     plain = read(FORMATS[name], stream(name, turn))
     tight = stream(name, turn).replace(b"data: ", b"data:").replace(b"event: ", b"event:")
     spread = b"".join(
@@ -53,7 +49,8 @@ def test_the_forms_that_an_event_may_have_all_read_the_same(name: str) -> None:
         + b"\n"
         for kind, data in STREAM[name](turn)
     )
-    for data in (tight, spread, stream(name, turn).rstrip(b"\n")):
+    bare = stream(name, turn, names=False)  # compatible servers leave `event` out
+    for data in (tight, spread, stream(name, turn).rstrip(b"\n"), bare):
         events, answer = read(FORMATS[name], data)
         assert answer == plain[1]
         assert [e.parts for e in events] == [e.parts for e in plain[0]]
@@ -61,25 +58,10 @@ def test_the_forms_that_an_event_may_have_all_read_the_same(name: str) -> None:
 
 
 @each_format
-def test_events_without_names_are_known_by_their_type(name: str) -> None:
-    """Compatible servers leave `event` out."""
-    turn = Turn(1, (Said("text", ("hi",)), say_call("read", {"a": 1})))
-    assert (
-        read(FORMATS[name], stream(name, turn, names=False))[1]
-        == (read(FORMATS[name], stream(name, turn))[1])
-    )
-
-
-@each_format
 def test_unknown_events_and_members_pass_unchanged(name: str) -> None:
     """A provider's next invention reaches the client as it came."""
     events = STREAM[name](Turn(1, (Said("text", ("hi",)), say_call("ours", {"a": 1}))))
-    new = {
-        "type": "new.kind",
-        "object": "new",
-        "choices": [],
-        "payload": {"deep": [1, {"x": None}]},
-    }
+    new = {"type": "new.kind", "object": "new", "choices": [], "payload": {"deep": [{"x": None}]}}
     data = sse([*events[:2], ("new.kind", new), *events[2:]])
     assert sse([("new.kind", new)]) in written(FORMATS[name], data, hidden="other")
     assert b'"payload"' in written(FORMATS[name], data)
@@ -87,7 +69,6 @@ def test_unknown_events_and_members_pass_unchanged(name: str) -> None:
 
 @each_format
 def test_our_own_error_and_keep_alive_are_what_the_sdk_expects(name: str) -> None:
-    """The error is raised there with our sentence; the keep-alive is ignored."""
     turn = Turn(1, (Said("text", ("hi",)),))
     writer = FORMATS[name].writer()
     first = read(FORMATS[name], stream(name, turn))[0]
@@ -101,11 +82,7 @@ def test_our_own_error_and_keep_alive_are_what_the_sdk_expects(name: str) -> Non
     assert failed.stop.kind == "error"
     whole = FORMATS[name].read_answer(write_body(FORMATS[name].error_body("no", "k")))
     assert (whole.error, whole.stop.kind) == (Failed("k", "no"), "error")
-
-
-@each_format
-def test_our_own_error_is_an_event_of_its_own_after_a_stream_that_broke_off(name: str) -> None:
-    """The provider's last event may lack its empty line."""
+    # The provider's last event may lack its empty line.
     whole = stream(name, Turn(1, (Said("text", ("hi",)),)))
     begun = whole[: whole.index(b"\n\n")]
     reader, writer = FORMATS[name].reader(), FORMATS[name].writer()
@@ -113,9 +90,6 @@ def test_our_own_error_is_an_event_of_its_own_after_a_stream_that_broke_off(name
     with pytest.raises(ModelFormatError):
         reader.answer()
     assert "broke off" in sdk.error(name, written + writer.error("The stream broke off."))
-
-
-# Anthropic Messages
 
 
 def messages(*blocks: list[Json], stop: Json | None = None) -> bytes:
@@ -153,16 +127,12 @@ def test_thinking_signatures_redactions_and_citations_come_back_in_the_turn() ->
         [{"type": "text", "text": ""}],
     )
     answer = read(ANTHROPIC_MESSAGES, data)[1]
-    assert ANTHROPIC_MESSAGES.turn(answer) == [
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "let me see", "signature": "c2ln"},
-                {"type": "redacted_thinking", "data": "c2VhbGVk"},
-                {"type": "text", "text": "so", "citations": [citation]},
-            ],
-        }
+    content = [
+        {"type": "thinking", "thinking": "let me see", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "c2VhbGVk"},
+        {"type": "text", "text": "so", "citations": [citation]},
     ]
+    assert ANTHROPIC_MESSAGES.turn(answer) == [{"role": "assistant", "content": content}]
     assert sdk.final("anthropic_messages", data)["content"] == answer.body["content"]
 
 
@@ -198,16 +168,13 @@ def test_a_call_whose_json_was_cut_off_can_go_back_to_the_provider() -> None:
         answer.calls[0].parsed_arguments()
 
 
-def test_a_refusal_of_anthropic_is_a_stop_reason() -> None:
+def test_a_refusal_of_anthropic_is_a_stop_reason_and_an_error_inside_its_stream_ends_it() -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "Not that."}
     data = messages(stop={"stop_reason": "refusal", "stop_details": details})
     found = parts(ANTHROPIC_MESSAGES, data)
     assert found[-1] == RefusalDelta("Not that.")
     answer = read(ANTHROPIC_MESSAGES, data)[1]
     assert (answer.refusal, answer.stop) == ("Not that.", Stopped("refusal", "refusal"))
-
-
-def test_an_overloaded_error_inside_anthropics_stream_ends_it() -> None:
     body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     begun = STREAM["anthropic_messages"](Turn(1, (Said("text", ("half",)),)))[:4]
     answer = read(ANTHROPIC_MESSAGES, sse([*begun, ("error", body)]))[1]
@@ -234,9 +201,6 @@ def test_what_a_message_read_from_the_cache_counts_as_input() -> None:
     assert answer.usage == Usage(input=13, output=7)
 
 
-# Chat Completions
-
-
 def chat(*deltas: Json, reason: str | None = "tool_calls", done: bool = True) -> bytes:
     """A stream of bare chunks, as small servers send them."""
     events: Events = [
@@ -250,10 +214,8 @@ def chat(*deltas: Json, reason: str | None = "tool_calls", done: bool = True) ->
 
 
 def piece(arguments: str = "", **members: Any) -> Json:
-    function: Json = {"arguments": arguments}
-    if "name" in members:
-        function["name"] = members.pop("name")
-    return {**members, "function": function}
+    name = {"name": members.pop("name")} if "name" in members else {}
+    return {**members, "function": {"arguments": arguments, **name}}
 
 
 def calls_of(data: bytes) -> list[tuple[str, str, str]]:
@@ -262,8 +224,7 @@ def calls_of(data: bytes) -> list[tuple[str, str, str]]:
     return [(c.id, c.name, c.arguments) for c in answer.calls]
 
 
-def test_calls_without_an_index_are_told_apart() -> None:
-    """By their ids, and by their names where there are none."""
+def test_calls_are_told_apart_by_their_ids_or_their_names() -> None:
     by_id = chat(
         {"tool_calls": [piece('{"a"', id="x", name="read")]},
         {"tool_calls": [piece(":1}", id="x")]},
@@ -275,24 +236,14 @@ def test_calls_without_an_index_are_told_apart() -> None:
         {"tool_calls": [piece(":1}")]},
         {"tool_calls": [piece("{}", name="read"), piece("", name="list")]},
     )
-    assert calls_of(by_name) == [
-        ("call_0", "read", '{"a":1}'),
-        ("call_1", "read", "{}"),
-        ("call_2", "list", ""),
-    ]
-
-
-def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
-    """Some compatible servers give each of several calls index 0."""
+    calls = [("call_0", "read", '{"a":1}'), ("call_1", "read", "{}"), ("call_2", "list", "")]
+    assert calls_of(by_name) == calls
+    # Some servers give each of several calls index 0, and one gives each delta another id.
     data = chat(
         {"tool_calls": [piece("{}", index=0, id="x", name="a")]},
         {"tool_calls": [piece("{}", index=0, id="y", name="a")]},
     )
     assert calls_of(data) == [("x", "a", "{}"), ("y", "a", "{}")]
-
-
-def test_a_call_keeps_its_first_id_where_each_delta_brings_another() -> None:
-    """A known fault of a server: only the first brings a name too."""
     data = chat(
         {"tool_calls": [piece("", index=0, id="r1", name="read")]},
         {"tool_calls": [piece("{}", index=0, id="r2")]},
@@ -316,14 +267,9 @@ def test_an_empty_finish_reason_ends_nothing() -> None:
 
 
 def test_pieces_of_parallel_calls_may_alternate() -> None:
-    """By index; a name that is repeated or empty changes nothing."""
+    both = [piece("", index=0, id="x", name="a"), piece("", index=1, id="y", name="b")]
     data = chat(
-        {
-            "tool_calls": [
-                piece("", index=0, id="x", name="a"),
-                piece("", index=1, id="y", name="b"),
-            ]
-        },
+        {"tool_calls": both},
         {"content": "meanwhile", "tool_calls": [piece('{"k"', index=1, name="b")]},
         {"tool_calls": [piece("{", index=0, name=""), piece(":2}", index=1)]},
         {"tool_calls": [piece("}", index=0)]},
@@ -363,11 +309,6 @@ def test_a_whole_call_in_one_delta_is_a_call_whatever_the_finish_reason(reason: 
     assert calls_of(data) == [("x", "read", '{"a":1}')]
 
 
-def test_a_finish_reason_of_tool_calls_without_any_is_told_as_it_is() -> None:
-    answer = read(CHAT_COMPLETIONS, chat({"content": "hm"}))[1]
-    assert (answer.stop.kind, answer.calls) == ("tools", ())
-
-
 @pytest.mark.parametrize(
     ("deltas", "sentence"),
     [
@@ -393,7 +334,6 @@ def test_a_call_that_cannot_be_told_is_refused(deltas: list[Json], sentence: str
 
 
 def test_what_a_server_adds_to_a_call_or_its_thinking_comes_back_in_the_turn() -> None:
-    """Thought signatures in a call, `reasoning_content`, lists of reasoning details."""
     signed = {"google": {"thought_signature": "c2ln"}}
     data = chat(
         {"role": "assistant", "reasoning_content": "let "},
@@ -404,10 +344,8 @@ def test_what_a_server_adds_to_a_call_or_its_thinking_comes_back_in_the_turn() -
     answer = read(CHAT_COMPLETIONS, data)[1]
     (turn,) = CHAT_COMPLETIONS.turn(answer)
     assert turn["reasoning_content"] == "let me"
-    assert [detail["type"] for detail in turn["reasoning_details"]] == [
-        "reasoning.text",
-        "reasoning.encrypted",
-    ]
+    kinds = [detail["type"] for detail in turn["reasoning_details"]]
+    assert kinds == ["reasoning.text", "reasoning.encrypted"]
     (made,) = turn["tool_calls"]
     assert made["extra_content"] == signed
     assert made["function"] == {"name": "read", "arguments": "{}"}
@@ -424,15 +362,16 @@ def test_the_turn_and_the_results_of_calls_without_ids_name_each_other() -> None
     assert [c["function"]["arguments"] for c in turn["tool_calls"]] == ["{}", "{}"]
 
 
-def test_a_refusal_and_a_filter_of_chat_completions_are_told() -> None:
+def test_how_an_answer_of_chat_completions_ends_is_told() -> None:
     refused = chat({"refusal": "I "}, {"refusal": "won't"}, reason="stop")
     assert read(CHAT_COMPLETIONS, refused)[1].refusal == "I won't"
     filtered = read(CHAT_COMPLETIONS, chat({"content": "x"}, reason="content_filter"))[1]
     assert filtered.stop == Stopped("refusal", "content_filter")
+    none = read(CHAT_COMPLETIONS, chat({"content": "hm"}))[1]
+    assert (none.stop.kind, none.calls) == ("tools", ())
 
 
 def test_an_error_inside_chat_completions_stream_ends_it() -> None:
-    """As an object or a sentence, with or without chunks before it."""
     for error, kind in (({"message": "m", "type": "server_error"}, "server_error"), ("m", "")):
         data = chat({"content": "half"}, reason=None, done=False) + sse([("", {"error": error})])
         answer = read(CHAT_COMPLETIONS, data)[1]
@@ -442,33 +381,21 @@ def test_an_error_inside_chat_completions_stream_ends_it() -> None:
 
 def test_content_in_the_last_chunk_is_not_lost_when_another_answer_follows() -> None:
     """Ollama sends finish reason, usage and a whole call in one chunk."""
-    last = {
-        "id": "c1",
-        "choices": [
-            {
-                "index": 0,
-                "delta": {"content": "text", "tool_calls": [piece("{}", id="x", name="ours")]},
-                "finish_reason": "tool_calls",
-            }
-        ],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
-    }
+    delta = {"content": "text", "tool_calls": [piece("{}", id="x", name="ours")]}
+    choice = {"index": 0, "delta": delta, "finish_reason": "tool_calls"}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    last = sse([("", {"id": "c1", "choices": [choice], "usage": usage}), ("", "[DONE]")])
     writer = CHAT_COMPLETIONS.writer(lambda name: None if name == "ours" else name)
-    first = read(CHAT_COMPLETIONS, sse([("", last), ("", "[DONE]")]))[0]
-    out = b"".join(writer.write(event) for event in first)
-    assert out == b""
+    assert b"".join(writer.write(event) for event in read(CHAT_COMPLETIONS, last)[0]) == b""
+    second = stream("chat_completions", Turn(2, (Said("text", ("!",)),)))
     out = writer.next_answer()
-    for event in read(
-        CHAT_COMPLETIONS, stream("chat_completions", Turn(2, (Said("text", ("!",)),)))
-    )[0]:
-        out += writer.write(event)
+    out += b"".join(writer.write(event) for event in read(CHAT_COMPLETIONS, second)[0])
     answer = read(CHAT_COMPLETIONS, out + writer.finish())[1]
     assert (answer.text, answer.calls, answer.usage.output) == ("text!", (), 7)
     assert answer.body["id"] == "c1"
 
 
-def test_a_legacy_function_call_and_a_content_that_is_no_text_pass() -> None:
-    """They are nothing that a tool of ours could be called by."""
+def test_what_is_no_function_of_ours_passes() -> None:
     data = chat(
         {"content": [{"type": "thinking", "thinking": []}]},
         {"function_call": {"name": "old", "arguments": "{}"}},
@@ -476,10 +403,6 @@ def test_a_legacy_function_call_and_a_content_that_is_no_text_pass() -> None:
     )
     assert OtherCall("function_call", "old") in parts(CHAT_COMPLETIONS, data)
     assert written(CHAT_COMPLETIONS, data, hidden="old") == data
-
-
-def test_a_custom_tools_call_in_chat_completions_passes() -> None:
-    """Its input is text, and its name is no function's."""
     data = chat(
         {"tool_calls": [{"index": 0, "id": "x", "type": "custom", "custom": {"name": "ours"}}]},
         {"tool_calls": [{"index": 0, "type": "custom", "custom": {"name": "ours", "input": "a"}}]},
@@ -494,11 +417,7 @@ def test_a_custom_tools_call_in_chat_completions_passes() -> None:
     ]
 
 
-# Responses
-
-
 def test_reasoning_items_come_back_in_the_turn_with_what_is_encrypted() -> None:
-    """The provider wants them before the call that they led to."""
     turn = Turn(1, (Said("thinking", ("so",)), Said("other", ("p",)), say_call("read", {"a": 1})))
     events, answer = read(OPENAI_RESPONSES, stream("openai_responses", turn))
     assert OPENAI_RESPONSES.turn(answer) == WHOLE["openai_responses"](turn)["output"]
@@ -516,12 +435,11 @@ def responses(*, end: Json, said: tuple[Said, ...] = ()) -> bytes:
     return sse(events)
 
 
-def test_a_response_that_failed_or_is_incomplete_ends_the_stream() -> None:
+def test_how_a_response_ends_is_told() -> None:
     said = (Said("text", ("half",)),)
     error = {"code": "server_error", "message": "Sorry"}
-    failed = read(OPENAI_RESPONSES, responses(end={"status": "failed", "error": error}, said=said))[
-        1
-    ]
+    data = responses(end={"status": "failed", "error": error}, said=said)
+    failed = read(OPENAI_RESPONSES, data)[1]
     assert (failed.error, failed.stop.kind) == (Failed("server_error", "Sorry"), "error")
     for reason, kind in (("max_output_tokens", "length"), ("content_filter", "refusal")):
         end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
@@ -529,10 +447,6 @@ def test_a_response_that_failed_or_is_incomplete_ends_the_stream() -> None:
         answer = read(OPENAI_RESPONSES, data)[1]
         assert (answer.text, answer.stop) == ("half", Stopped(kind, reason))  # type: ignore[arg-type]
         assert written(OPENAI_RESPONSES, data) == data
-
-
-def test_an_error_event_of_responses_ends_the_stream() -> None:
-    """With its members beside `type`, or in an object as some servers have it."""
     begun = STREAM["openai_responses"](Turn(1, (Said("text", ("half",)),)))
     flat = {"type": "error", "code": "rate_limit", "message": "Slow", "param": None}
     nested = {"type": "error", "error": {"type": "rate_limit", "message": "Slow"}}
@@ -540,15 +454,10 @@ def test_an_error_event_of_responses_ends_the_stream() -> None:
         answer = read(OPENAI_RESPONSES, sse([*begun[:-1], ("error", error)]))[1]
         assert answer.error == Failed("rate_limit", "Slow")
         assert (answer.text, answer.stop.kind) == ("half", "error")
-
-
-def test_a_refusal_of_responses_is_told() -> None:
     data = stream("openai_responses", Turn(1, (Said("refusal", ("I ", "won't")),)))
     assert read(OPENAI_RESPONSES, data)[1].refusal == "I won't"
-    assert [p for p in parts(OPENAI_RESPONSES, data) if isinstance(p, RefusalDelta)] == [
-        RefusalDelta("I "),
-        RefusalDelta("won't"),
-    ]
+    told = [p for p in parts(OPENAI_RESPONSES, data) if isinstance(p, RefusalDelta)]
+    assert told == [RefusalDelta("I "), RefusalDelta("won't")]
 
 
 def test_an_end_without_the_output_is_completed_from_the_items() -> None:
@@ -572,7 +481,7 @@ def test_a_call_in_a_namespace_is_not_one_of_ours() -> None:
     assert written(OPENAI_RESPONSES, data) == data
 
 
-def test_a_call_that_only_the_end_of_the_stream_has_is_a_call() -> None:
+def test_each_call_is_told_once_also_where_only_the_end_of_the_stream_has_it() -> None:
     said = (say_call("read", {"b": 1}),)
     events = STREAM["openai_responses"](Turn(1, said))
     data = sse([*events[:2], events[-1]])
@@ -580,6 +489,12 @@ def test_a_call_that_only_the_end_of_the_stream_has_is_a_call() -> None:
     made = ToolCall(id="call_1", name="read", arguments='{"b": 1}')
     assert found == [CallBegun("read")]
     assert read(OPENAI_RESPONSES, data)[1].calls == (made,)
+    data = stream("openai_responses", Turn(1, (say_call("a", {}, ""), say_call("b", {}, ""))))
+    assert parts(OPENAI_RESPONSES, data) == [CallBegun("a"), CallBegun("b")]
+    events = STREAM["openai_responses"](Turn(1, said))
+    twice = sse([*events[:-1], events[-2], events[-1], events[-2], events[-1]])
+    assert parts(OPENAI_RESPONSES, twice) == [CallBegun("read")]
+    assert len(read(OPENAI_RESPONSES, twice)[1].calls) == 1
 
 
 def test_a_call_that_changes_its_name_on_the_way_is_refused() -> None:
@@ -587,19 +502,6 @@ def test_a_call_that_changes_its_name_on_the_way_is_refused() -> None:
     data = stream("openai_responses", Turn(1, (say_call("read", {"b": 1}),)))
     with pytest.raises(ModelFormatError, match="a second name"):
         read(OPENAI_RESPONSES, data.replace(b'"read"', b'"ours"', 1))
-
-
-def test_two_calls_without_ids_are_two() -> None:
-    data = stream("openai_responses", Turn(1, (say_call("a", {}, ""), say_call("b", {}, ""))))
-    assert parts(OPENAI_RESPONSES, data) == [CallBegun("a"), CallBegun("b")]
-
-
-def test_an_item_ends_once() -> None:
-    """A call that ended twice would be made twice."""
-    events = STREAM["openai_responses"](Turn(1, (say_call("read", {"b": 1}),)))
-    twice = sse([*events[:-1], events[-2], events[-1], events[-2], events[-1]])
-    assert parts(OPENAI_RESPONSES, twice) == [CallBegun("read")]
-    assert len(read(OPENAI_RESPONSES, twice)[1].calls) == 1
 
 
 def test_a_done_marker_between_answers_reaches_no_client() -> None:

@@ -22,23 +22,22 @@ TURN = Turn(
     1,
     (Said("thinking", ("so",)), say_call("read", {"a": 1}, "c1"), say_call("send_draft", {}, "c2")),
 )
+RESULTS = [
+    ToolResult(call_id="c1", text="ok"),
+    ToolResult(call_id="c2", text="no", is_error=True),
+]
 
 
 def conversation(format_: Format) -> Json:
     """A request of an agent that has one tool and has called it."""
     answer = format_.answer_of(WHOLE[format_.name](TURN))
-    results = [
-        ToolResult(call_id="c1", text="ok"),
-        ToolResult(call_id="c2", text="no", is_error=True),
-    ]
-    history = [format_.user("?"), *format_.turn(answer), *format_.results(results)]
+    history = [format_.user("?"), *format_.turn(answer), *format_.results(RESULTS)]
     asked = format_.request(model="m", system="Be good.", history=history, max_tokens=9)
     return format_.with_tools(asked, [READ])
 
 
 @each_format
 def test_tools_are_added_after_the_agents_own_and_nothing_else_changes(name: str) -> None:
-    """Not even in the request that was given: it is still the agent's."""
     format_ = FORMATS[name]
     given = conversation(format_) | {"metadata": {"user": "u"}, "parallel_tool_calls": False}
     before = write_body(given)
@@ -71,7 +70,6 @@ def test_a_tool_has_each_formats_shape() -> None:
 
 @each_format
 def test_a_function_has_its_other_name_wherever_the_model_sees_it(name: str) -> None:
-    """Offered, chosen and called; and back again, all is as it was."""
     format_ = FORMATS[name]
     given = conversation(format_)
     given["tool_choice"] = {
@@ -87,7 +85,6 @@ def test_a_function_has_its_other_name_wherever_the_model_sees_it(name: str) -> 
 
 
 def test_tools_of_the_provider_keep_their_names() -> None:
-    """So do custom tools and those in a namespace, which no function is mistaken for."""
     search = {"type": "web_search_20250305", "name": "read"}
     assert ANTHROPIC_MESSAGES.renamed({"tools": [search]}, {"read": "x"})["tools"] == [search]
     space = {"type": "namespace", "name": "files", "tools": [{"type": "function", "name": "read"}]}
@@ -103,24 +100,16 @@ def test_tools_of_the_provider_keep_their_names() -> None:
 
 
 def test_allowed_tools_are_renamed_too() -> None:
-    chat: Json = {
-        "tool_choice": {
-            "type": "allowed_tools",
-            "allowed_tools": {
-                "mode": "auto",
-                "tools": [{"type": "function", "function": {"name": "read"}}],
-            },
-        }
-    }
     flat = {
-        "tool_choice": {
-            "type": "allowed_tools",
-            "mode": "auto",
-            "tools": [{"type": "function", "name": "read"}],
-        }
+        "type": "allowed_tools",
+        "mode": "auto",
+        "tools": [{"type": "function", "name": "read"}],
     }
-    assert b'"x"' in write_body(CHAT_COMPLETIONS.renamed({**chat, "messages": []}, {"read": "x"}))
-    assert b'"x"' in write_body(OPENAI_RESPONSES.renamed(flat, {"read": "x"}))
+    nested = {"mode": "auto", "tools": [{"type": "function", "function": {"name": "read"}}]}
+    chat = {"type": "allowed_tools", "allowed_tools": nested}
+    for format_, choice in ((CHAT_COMPLETIONS, chat), (OPENAI_RESPONSES, flat)):
+        request = format_.renamed({"tool_choice": choice, "messages": []}, {"read": "x"})
+        assert b'"x"' in write_body(request)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +149,6 @@ def test_a_request_is_streamed_only_where_it_says_so(name: str) -> None:
 
 @each_format
 def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
-    """The turn is the provider's own, from a stream or whole; each result names its call."""
     format_ = FORMATS[name]
     reader = format_.reader()
     list(reader.feed(sse(STREAM[name](TURN))))
@@ -172,7 +160,7 @@ def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
     assert text.index('"c1"') < text.rindex('"c1"') < text.rindex('"c2"')
 
 
-def test_each_formats_own_request_is_as_documented() -> None:
+def test_each_formats_own_request_is_as_documented_and_a_text_as_input_is_read_too() -> None:
     made = [
         format_.request(model="m", system="s", history=[format_.user("hi")])
         for format_ in FORMATS.values()
@@ -195,15 +183,12 @@ def test_each_formats_own_request_is_as_documented() -> None:
             "input": [question],
         },
     ]
+    assert OPENAI_RESPONSES.history({"input": "hi"}) == [question]
 
 
 def test_the_results_of_a_turn_have_each_formats_shape() -> None:
     """Anthropic wants all of them in one message."""
-    results = [
-        ToolResult(call_id="c1", text="ok"),
-        ToolResult(call_id="c2", text="no", is_error=True),
-    ]
-    assert ANTHROPIC_MESSAGES.results(results) == [
+    assert ANTHROPIC_MESSAGES.results(RESULTS) == [
         {
             "role": "user",
             "content": [
@@ -212,19 +197,14 @@ def test_the_results_of_a_turn_have_each_formats_shape() -> None:
             ],
         }
     ]
-    assert CHAT_COMPLETIONS.results(results) == [
+    assert CHAT_COMPLETIONS.results(RESULTS) == [
         {"role": "tool", "tool_call_id": "c1", "content": "ok"},
         {"role": "tool", "tool_call_id": "c2", "content": "no"},
     ]
-    assert OPENAI_RESPONSES.results(results) == [
+    assert OPENAI_RESPONSES.results(RESULTS) == [
         {"type": "function_call_output", "call_id": "c1", "output": "ok"},
         {"type": "function_call_output", "call_id": "c2", "output": "no"},
     ]
-
-
-def test_an_input_that_is_a_text_is_a_persons_message() -> None:
-    """The short form of Responses, so that a history can go on from it."""
-    assert OPENAI_RESPONSES.history({"input": "hi"}) == [{"role": "user", "content": "hi"}]
 
 
 @each_format

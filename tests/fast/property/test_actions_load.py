@@ -177,7 +177,6 @@ def test_the_files_that_the_others_are_made_from_load() -> None:
 @example(b"\xef\xbb\xbf\x00\x80", False)
 @example(b"\xef\xbb", False)
 def test_any_bytes_are_an_action_or_its_problems(data: bytes, portable: bool) -> None:
-    """What loads can be told to agents and digested; what does not names its places."""
     action = loaded(data, portable=portable)
     try:
         assert load_action(data, "any.md") == action
@@ -252,7 +251,6 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> set[tuple[str | int, 
 def test_the_finder_agrees_with_the_parser_on_valid_toml(
     top: dict[str, Any], tables: list[dict[str, Any]]
 ) -> None:
-    """Every key and element that tomllib reads has a place, and no other has."""
     text = "".join(f"{toml(key)} = {toml(item)}\n" for key, item in top.items() if key != "t")
     for table in tables:
         text += "[[ t ]] # next\n"
@@ -265,7 +263,6 @@ JSON_VALUE = json_values(st.text(alphabet=st.characters(), max_size=4), st.integ
 
 @given(st.one_of(JSON_VALUE, st.dictionaries(st.sampled_from(["to", "count", "x"]), JSON_VALUE)))
 def test_any_arguments_are_taken_or_refused_and_what_is_taken_can_be_digested(args: Any) -> None:
-    """After the check nothing is left that JSON readers disagree on."""
     action = loaded(VALID)
     assert action is not None
     try:
@@ -291,7 +288,6 @@ LENIENT_ARGS = st.fixed_dictionaries(
 
 @given(LENIENT_ARGS)
 def test_what_is_taken_leniently_fits_the_schema_that_agents_were_given(args: Any) -> None:
-    """The check never takes what the advertised schema refuses, nor refuses for its type what it takes."""
     action = loaded(LENIENT)
     assert action is not None
     given_args = {name: value for name, value in args.items() if value is not None}
@@ -311,7 +307,6 @@ PLANTED = ["broken = ", 'broken = "open', "broken 1", "broken = [1 2]", '"a" = 1
 
 @given(st.dictionaries(st.integers(1, 60), st.sampled_from(PLANTED), min_size=1), st.booleans())
 def test_the_first_fault_is_found_where_it_was_planted(planted: dict[int, str], crlf: bool) -> None:
-    """On its line of the file, however many follow."""
     lines = VALID.decode().split("\n")
     last = lines.index("+++", 3)
     assume(any(2 <= number <= last for number in planted))

@@ -126,7 +126,6 @@ def look_at(archive: bytes) -> int:
 def test_a_changed_archive_is_read_whole_or_refused(
     part: int, make: Callable[[random.Random], bytes], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a problem that says why; each of the four makers meets archives of both kinds in `make fuzz`."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TMPDIR", str(folder))
     assert look_at(archive_of(good())) == 0

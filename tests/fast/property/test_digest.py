@@ -64,7 +64,6 @@ def _reference(consent: Consent) -> bytes:
 
 
 def test_the_digest_is_what_wire_says() -> None:
-    """SHA-256 over the JCS text of exactly these members; words from its 33 bits."""
     digest, words = consent_digest(CONSENT)
     raw = _reference(CONSENT)
     assert digest == raw.hex()
@@ -135,7 +134,6 @@ def test_stored_words_are_told_by_the_list_they_are_from() -> None:
     ],
 )
 def test_each_member_changes_the_digest(other: Consent) -> None:
-    """Approving covers each of these, so each must change the digest."""
     assert consent_digest(other)[0] != consent_digest(CONSENT)[0]
 
 
@@ -147,7 +145,6 @@ def test_the_order_of_hosts_and_arguments_does_not_matter() -> None:
 
 
 def test_integers_that_readers_disagree_on_are_refused_in_arguments() -> None:
-    """Integers outside +-2^53 are refused in arguments."""
     with pytest.raises(ValueError, match=r"2|safe|integer|range"):
         consent_digest(replace(CONSENT, args={"count": 2**53 + 1}))
 

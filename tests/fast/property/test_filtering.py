@@ -28,7 +28,6 @@ rows = st.builds(
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_filter_or_is_explained(text: str) -> None:
-    """Nothing that can be typed raises; what is not understood is told in a sentence."""
     parsed = parse(text, FIELDS)
     assert parsed.text == text
     assert all(problem.endswith(".") and problem.isprintable() for problem in parsed.problems)
@@ -37,7 +36,6 @@ def test_any_text_is_a_filter_or_is_explained(text: str) -> None:
 
 @given(st.lists(terms, max_size=5))
 def test_every_term_takes_part_or_is_reported(parts: list[str]) -> None:
-    """No term is dropped in silence: the parts of the query and the problems are as many."""
     parsed = parse(" ".join(parts), FIELDS)
     query = parsed.query
     found = len(query.words) + len(query.fields) + len(query.ages) + len(parsed.problems)
@@ -47,7 +45,6 @@ def test_every_term_takes_part_or_is_reported(parts: list[str]) -> None:
 
 @given(st.lists(terms, max_size=4), terms, rows)
 def test_one_more_term_shows_no_more_rows(parts: list[str], more: str, row: FilterFields) -> None:
-    """Typing on narrows; a term that is not understood changes nothing."""
     text = " ".join(part for part in parts if part != '"open')
     before, after = parse(text, FIELDS), parse(f"{text} {more}", FIELDS)
     if after.query.matches(row, NOW):
@@ -65,7 +62,6 @@ def test_an_empty_filter_shows_every_row(row: FilterFields) -> None:
 
 @given(st.integers(0, 10_000), st.integers(1, 5_000))
 def test_younger_and_older_than_an_age_share_no_row_and_leave_none(age: int, limit: int) -> None:
-    """`age:5m` and `age:>5m` are each other's opposite."""
     row = FilterFields(text="", at=NOW - age)
     younger = parse(f"age:{limit}s", FIELDS).query.matches(row, NOW)
     older = parse(f"age:>{limit}s", FIELDS).query.matches(row, NOW)

@@ -41,7 +41,6 @@ PRINTED = st.one_of(
 @example(b'{"error": {"class": [], "message": {}}}', "exited", 1, b"\xff")
 @example(b'{"error": ' + b'{"x":' * 400 + b"1" + b"}" * 401, "returned", 0, b"")
 def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int, said: bytes) -> None:  # fmt: skip
-    """A value can be written as UTF-8 JSON again; a failure has words and a class of the wire."""
     run = an_invocation()
     run.stdout += printed
     run.stderr += said
@@ -72,7 +71,6 @@ ENVELOPES = st.dictionaries(
 @example(b'{"url": "x", "headers": {"a": null}}')
 @example(b'{"url": ' + b"[" * 5000)
 def test_any_bytes_are_a_request_or_a_value_error(data: bytes) -> None:
-    """The message names the part and never quotes it."""
     try:
         envelope = read_envelope(data, at_once)
     except ValueError as error:
@@ -100,7 +98,6 @@ KEYS = st.text(max_size=5) | st.sampled_from(["method", "url", "headers", "body"
 
 @given(st.lists(st.tuples(KEYS, JSON | st.text()), max_size=6), st.lists(SPACE, min_size=28, max_size=28))  # fmt: skip
 def test_a_request_is_read_as_any_reader_of_json_reads_it(members: Any, spaces: Any) -> None:
-    """With space anywhere and the last of equal keys counting; `NaN` and its like are no JSON."""
     assume(all(finite(value) for _, value in members))
     space = iter(spaces)
     texts = [
@@ -124,7 +121,6 @@ def test_a_request_is_read_as_any_reader_of_json_reads_it(members: Any, spaces: 
 
 @given(ENVELOPES.map(json.dumps), st.data())
 def test_a_damaged_request_is_refused_wherever_json_is(text: str, data: Any) -> None:
-    """One character out, in, or other: if it is no JSON any more, it is no request."""
     at = data.draw(st.integers(0, len(text) - 1))
     kept = data.draw(st.sampled_from([0, 1]))
     damaged = text[:at] + data.draw(st.sampled_from(["", "}", "{", ",", '"', " ", "1", ":"])) + text[at + kept :]  # fmt: skip
@@ -174,7 +170,6 @@ HOSTS = st.one_of(
 @example("\u0660", 1)
 @example("0x", 1)
 def test_a_host_has_one_spelling_that_is_its_own(host: str, port: int) -> None:
-    """Whatever is taken is ASCII, lower case, and comes out of a second round unchanged."""
     try:
         found = normalize_host(host)
         entry = normalize_host_port(f"{host}:{port}")

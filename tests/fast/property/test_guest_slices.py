@@ -44,7 +44,6 @@ def load_slices(data: bytes, errors: str = "strict") -> Any:
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 1]))
 def test_the_value_is_the_one_of_any_reader(value: Any, ascii_only: bool, indent: Any) -> None:
-    """Spelled with escapes or without, on one line or many; also its long keys."""
     data = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
     assert load_slices(data) == value
 
@@ -72,7 +71,6 @@ def refuse(name: str) -> None:
 
 @given(LONG, st.integers(0, 300), st.sampled_from(["\\ud800", "\\udc00", "\\uDBFF\\u0041"]), st.booleans())  # fmt: skip
 def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int, half: str, to_utf8: bool) -> None:  # fmt: skip
-    """In a text, in a key, in a short one; after an escaped backslash it is plain text."""
     inside = json.dumps(text)[1:-1] if text.isascii() and "\\" not in text else "x" * 100
     spelled = f"{inside[:at]}{half}{inside[at:]}"
     for data in (f'["{spelled}"]', f'{{"{spelled}": 1}}', f'["{"y" * 100}", "{half}"]'):
@@ -137,7 +135,6 @@ def test_a_long_text_is_the_same_in_utf8(text: str) -> None:
 
 @pytest.mark.parametrize("unit", [b"{},", b"1,", b'"",', b'"short",', b" ", b'"k":1,', b"[", b'"\\"",'])  # fmt: skip
 def test_more_than_so_much_beside_long_texts_is_refused(unit: bytes) -> None:
-    """Before any of it is built, wherever it stands."""
     text = b'"' + b"x" * 500_000 + b'"'
     many = unit * (400_000 // len(unit))
     for data in (b"[" + many + b"1]", b"[" + text + b"," + many + b"1]"):
@@ -147,7 +144,6 @@ def test_more_than_so_much_beside_long_texts_is_refused(unit: bytes) -> None:
 
 
 def test_others_get_a_turn_after_each_slice_and_may_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No step is longer than a slice; what a turn raises ends the reading."""
     monkeypatch.setattr(json_slices, "SLICE_BYTES", 1000)
     turns: list[int] = []
     data = b'["' + b"\\n" * 50_000 + b'"]'

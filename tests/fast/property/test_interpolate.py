@@ -46,7 +46,6 @@ HOSTILE = st.sampled_from(["${args.teamId}", "${s.a}", "${", "$${args.x}", "}"])
 def test_a_template_that_passes_the_check_is_filled_or_misses_a_value(
     template: dict[str, Any], output: Any, argument: Any
 ) -> None:
-    """No other error exists, and where nothing is referenced nothing changes."""
     declared = ["x", "teamId"]
     assume(not list(template_problems(template, declared=declared, steps=["s"])))
     try:

@@ -113,13 +113,10 @@ async def _play(steps: list[tuple[str, int, bool]]) -> None:
 def test_alone_means_alone_and_a_cancelled_waiter_leaves_no_trace(
     steps: list[tuple[str, int, bool]],
 ) -> None:
-    """Whoever comes, leaves or is cancelled when, exclusion holds and all end."""
     asyncio.run(_play(steps))
 
 
 def test_a_waiting_gated_run_goes_before_ungated_ones_that_come_later() -> None:
-    """A stream of ungated runs cannot keep an approved one waiting."""
-
     async def story() -> list[str]:
         locks, floor, order = ConnectorLocks(), Floor(), list[str]()
         first = User(locks, floor, 1, alone=False)

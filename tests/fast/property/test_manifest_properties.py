@@ -68,7 +68,6 @@ def test_any_bytes_end_as_manifest_or_problems(data: bytes) -> None:
 
 @given(st.lists(_LINES, max_size=12))
 def test_any_arrangement_of_known_words_ends_as_manifest_or_problems(lines: list[str]) -> None:
-    """Values of the wrong type anywhere in the tables are problems, not crashes."""
     head = '[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
     manifest = _read((head + "\n".join(lines)).encode())
     if manifest is not None:

@@ -51,7 +51,6 @@ def is_result(result: Any) -> None:
 
 @given(COMPLETED | PENDING)
 def test_any_answer_to_a_call_is_a_tool_result(answer: Any) -> None:
-    """Whatever service and agent wrote into it, the agent gets a result in the protocol's shape."""
     is_result(tool_results.run_result(answer))
 
 
@@ -93,7 +92,6 @@ MESSAGES = st.fixed_dictionaries(
 @example(b"\xff\xfe{}")
 @example(b"1" * 10_000)
 def test_any_line_is_a_message_or_none(line: bytes) -> None:
-    """No line makes the relay fail: what is no object is no message."""
     found = messages.parse_object(line)
     assert isinstance(found, dict)
     assert isinstance(messages.error_reason(found, 500), str)
@@ -101,7 +99,6 @@ def test_any_line_is_a_message_or_none(line: bytes) -> None:
 
 @given(MESSAGES)
 def test_any_request_becomes_headers_that_hold_one_line_each(message: dict[str, Any]) -> None:
-    """No name or version of a client adds a header or ends the request."""
     call = messages.Call(message, json.dumps(message).encode())
     assert json.loads(call.key) == message["id"]
     for name, value in (call.new_era_headers() | call.retry_headers()).items():

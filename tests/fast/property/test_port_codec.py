@@ -29,7 +29,6 @@ NAMED: Mapping[str, type[Any]] = {each.__name__: each for each in INTENTS}
 @settings(max_examples=10)
 @given(data=st.data())
 def test_every_kind_survives_and_a_wrong_field_is_refused(kind: type, data: st.DataObject) -> None:
-    """In ASCII, as it is sent, and with a field of a later version; a wrong type or literal is not quoted."""
     value = data.draw(values(kind))
     sent = json.loads(json.dumps(to_json(value)))
     assert from_json(kind, sent) == value

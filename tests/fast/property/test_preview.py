@@ -38,7 +38,6 @@ def preview_of(render: dict[str, str]) -> Preview:
 
 @given(OUTPUT, RENDER)
 def test_any_answer_gives_every_field_once(output: Any, render: dict[str, str]) -> None:
-    """In the file's order; a miss is marked and has no value."""
     fields = resolve_fields(preview_of(render), output)
     assert [field.label for field in fields] == list(render)
     for field, path in zip(fields, render.values(), strict=True):
@@ -55,7 +54,6 @@ def _at(output: Any, place: tuple[str | int, ...]) -> Any:
 
 @given(OUTPUT, PATH)
 def test_a_found_value_stands_at_its_place(output: Any, path: str) -> None:
-    """The place, key by key and index by index, leads to the same value."""
     located = lookup(output, path)
     if located is not None:
         assert _at(output, located.place) is located.value
@@ -63,7 +61,6 @@ def test_a_found_value_stands_at_its_place(output: Any, path: str) -> None:
 
 @given(OUTPUT, PATH)
 def test_what_a_person_is_shown_holds_what_a_step_would_be_given(output: Any, path: str) -> None:
-    """Each value at a place of its own; the one that goes on to a service is among them."""
     found, located = find(output, path), lookup(output, path)
     places = found.places if found is not None else ()
     assert len(set(places)) == len(places)
@@ -77,7 +74,6 @@ def test_what_a_person_is_shown_holds_what_a_step_would_be_given(output: Any, pa
 def test_two_answers_differ_exactly_where_their_digests_do(
     before: Any, after: Any, render: dict[str, str]
 ) -> None:
-    """No change that stops an approval goes unmentioned."""
     drift = compare_outputs(before, after, preview_of(render))
     same_digest = canonical(encode_large_integers(before)) == canonical(
         encode_large_integers(after)

@@ -31,12 +31,10 @@ def _edges() -> set[tuple[RunState, RunState]]:
 
 
 def test_the_table_has_exactly_the_edges_that_are_drawn_here() -> None:
-    """No state is reached in another way than the drawing says, and none is missing."""
     assert {(source, target) for (source, _), target in TRANSITIONS.items()} == _edges()
 
 
 def test_final_states_are_the_six_ends() -> None:
-    """`status` to an agent is one of these six once it is final."""
     assert {str(state) for state in FINAL} == {
         "completed", "failed", "unknown", "denied", "expired", "withdrawn",
     }  # fmt: skip
@@ -49,7 +47,6 @@ def test_final_states_are_the_six_ends() -> None:
 def test_every_pair_of_state_and_event_either_moves_or_raises(
     state: RunState, event: RunEvent
 ) -> None:
-    """`advance` is total and pure: the same answer each time, or `IllegalTransition`."""
     expected = TRANSITIONS.get((state, event))
     for _ in range(2):
         if expected is None:
@@ -116,13 +113,11 @@ def test_a_person_stands_before_every_effect_and_it_begins_once() -> None:
     ],
 )
 def test_a_planted_edge_is_caught(edge: tuple[RunState, RunEvent], target: RunState) -> None:
-    """An illegal edge in the table breaks the rule."""
     with pytest.raises(AssertionError):
         _check_life({**TRANSITIONS, edge: target})
 
 
 def test_a_gated_run_starts_from_a_persons_yes_and_from_nowhere_else() -> None:
-    """The table lets an ungated run start anew or from the vault; a gated one only once approved."""
     for state in RunState:
         if state is RunState.APPROVED:
             assert advance(state, RunEvent.START, gated=True) is RunState.EXECUTING

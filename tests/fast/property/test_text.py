@@ -70,7 +70,6 @@ def test_no_character_that_moves_or_hides_is_ever_drawn(text: str) -> None:
 
 @given(TEXT)
 def test_every_code_point_of_the_input_is_accounted_for(text: str) -> None:
-    """Sizes of spans, and the line breaks between lines, add up to the text."""
     for rendered in (render(text), render(text, unfold=True)):
         sizes = sum(span.size for line in rendered.lines for span in line)
         assert sizes + len(rendered.lines) - 1 == len(text)
@@ -80,7 +79,6 @@ def test_every_code_point_of_the_input_is_accounted_for(text: str) -> None:
 
 @given(TEXT)
 def test_with_its_marks_undone_the_unfolded_text_is_the_input(text: str) -> None:
-    """The code points in the marks are those of the text, each in its place."""
     lines = []
     for line in render(text, unfold=True).lines:
         undone = ""
@@ -97,7 +95,6 @@ def test_with_its_marks_undone_the_unfolded_text_is_the_input(text: str) -> None
 
 @given(TEXT)
 def test_the_counts_of_hidden_characters_are_those_of_the_text(text: str) -> None:
-    """What the rows below a block say can be checked against the text."""
     rendered = inline(text)
     for name, char in SHORT_NAMES.items():
         assert rendered.hidden.get(name, 0) == text.count(char)
@@ -111,7 +108,6 @@ def test_the_counts_of_hidden_characters_are_those_of_the_text(text: str) -> Non
 
 @given(st.text(alphabet=HOSTILE + " \n ab"), st.integers(1, 20))
 def test_a_log_line_can_be_read_back(text: str, times: int) -> None:
-    """Escaping loses nothing, so two different texts never look the same."""
     text = "".join(char * times for char in text)
     chars = {escape(char): char for char in HOSTILE if escape(char) != char}
 
@@ -128,7 +124,6 @@ def test_a_log_line_can_be_read_back(text: str, times: int) -> None:
 
 @given(TEXT)
 def test_a_text_with_its_marks_unfolded_is_read_back_exactly(text: str) -> None:
-    """A person edits it so: what they leave alone stays, hidden characters too."""
     assert from_marks(render(text, unfold=True).text) == text
 
 

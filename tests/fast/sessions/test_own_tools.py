@@ -44,7 +44,6 @@ def test_a_call_goes_around_that_should_have_come_to_the_gate(
 
 
 def test_what_a_launch_switches_off_is_known_by_name() -> None:
-    """The tables stand apart from the launch, which nothing below it may import."""
     assert own_tools("claude") >= {*claude._DENIED_TOOLS}
     assert own_tools("opencode") >= {*opencode._OWN_TOOLS}
     assert own_tools("pi") >= {*pi._OWN_TOOLS}

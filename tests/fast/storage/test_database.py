@@ -60,7 +60,6 @@ async def count(database: Database) -> int:
 
 
 async def test_a_change_without_a_record_is_refused_and_undone(tmp_path: Path) -> None:
-    """The writer refuses a unit that changed rows and recorded nothing."""
     async with open_database(tmp_path / "a.db") as database:
         with pytest.raises(UnrecordedChange, match="1 rows"):
             await database.write(lambda tx: put_row(tx, "secretly"))
@@ -70,7 +69,6 @@ async def test_a_change_without_a_record_is_refused_and_undone(tmp_path: Path) -
 
 
 async def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_path: Path) -> None:
-    """State and record in one SAVEPOINT; neighbours in the same commit stay."""
     async with open_database(tmp_path / "a.db") as database:
 
         def failing(tx: Tx) -> None:
@@ -96,7 +94,6 @@ async def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_
 
 
 async def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(tmp_path: Path) -> None:
-    """Seq without gaps, over group commits of many callers."""
     async with open_database(tmp_path / "a.db") as database:
         heads: list[int] = []
         groups: list[int] = []
@@ -139,7 +136,6 @@ async def test_a_cancelled_caller_does_not_undo_its_unit(tmp_path: Path) -> None
 
 
 async def test_a_full_database_stops_writes_as_unavailable_and_mends(tmp_path: Path) -> None:
-    """PRAGMA max_page_count: the change is not there, the next fitting write works."""
     async with open_database(tmp_path / "a.db") as database:
         failures: list[AileronError] = []
         database.on_failure(failures.append)
@@ -165,7 +161,6 @@ def limit_pages(database: Database, pages: int) -> None:
 
 
 async def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path) -> None:
-    """A trigger planted in the database changes nothing, and the console says so."""
     async with open_database(tmp_path / "a.db") as database:
         await database.write(recording_unit("before"))  # type: ignore[arg-type]
         other = sqlite3.connect(tmp_path / "a.db")
@@ -181,7 +176,6 @@ async def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path)
 
 
 async def test_the_older_of_two_owners_stops(tmp_path: Path) -> None:
-    """Opening counts the owner's epoch up; every write checks it."""
     async with open_database(tmp_path / "a.db") as older:
         await older.write(recording_unit("one"))  # type: ignore[arg-type]
         async with open_database(tmp_path / "a.db") as newer:
@@ -202,7 +196,6 @@ async def test_after_closing_a_write_is_refused_instead_of_waiting_for_ever(tmp_
 
 
 async def test_a_read_cannot_write(tmp_path: Path) -> None:
-    """Others, and our own reads, open the database read-only."""
     async with open_database(tmp_path / "a.db") as database:
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             await database.read(lambda c: c.execute("DELETE FROM meta"))

@@ -81,7 +81,6 @@ def test_the_steps_lead_word_for_word_to_todays_schema() -> None:
 
 
 def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
-    """Calls, sessions, what was accepted and the record: all columns as they were."""
     before = content(old)
     assert [len(before[table]) for table in TABLES] == [3, 30, 2, 7, 4]
     after = content(migrated(old))
@@ -101,7 +100,6 @@ def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
 
 
 def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
-    """The one that waited waits; the ended ones have their ends."""
     connection, _, head = open_writer(migrated(old))
     with closing(connection):
         waits = [
@@ -114,7 +112,6 @@ def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
 
 
 def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None:
-    """One record more, chained to the last of the old ones, with a sentence and the copy's name."""
     migrated(old)
     with closing(open_reader(old)) as connection:
         report = verify_home(connection, old.parent)
@@ -134,7 +131,6 @@ def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None
 
 
 def test_the_copy_is_the_database_as_it_was_and_the_owners_alone(old: Path) -> None:
-    """One file, 0600 in 0700, with the old schema and every row."""
     before = content(old)
     old.parent.chmod(0o755)
     migrated(old)
@@ -166,7 +162,6 @@ def test_nobody_writes_between_copy_and_steps(old: Path, monkeypatch: pytest.Mon
 
 
 def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
-    """The second start copies and records nothing; a home that is not there is not made."""
     migrated(old)
     records = len(content(old)["audit"])
     migrated(old)
@@ -178,7 +173,6 @@ def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
 
 
 def test_an_older_home_is_read_without_being_carried(old: Path) -> None:
-    """`aileron audit` works before the console was started anew, and changes nothing."""
     before = old.read_bytes()
     with closing(open_reader(old)) as connection:
         assert verify_home(connection, old.parent).ok
@@ -199,7 +193,6 @@ def test_an_older_home_is_read_without_being_carried(old: Path) -> None:
 def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
     old: Path, planted: str
 ) -> None:
-    """The old schema is compared word for word too; nothing is copied or changed."""
     with closing(sqlite3.connect(old)) as database:
         database.execute(planted)
     before = content(old)
@@ -212,7 +205,6 @@ def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
 
 
 def test_without_a_copy_nothing_is_changed(old: Path) -> None:
-    """A copy that cannot be made stops the console, with a sentence that says so."""
     before = content(old)
     (old.parent / "backups").write_text("in the way")
     with pytest.raises(HomeError, match=r"no backup could be made .* Nothing was changed"):
@@ -221,7 +213,6 @@ def test_without_a_copy_nothing_is_changed(old: Path) -> None:
 
 
 def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
-    """A full disk (here: a limit on file sizes) leaves the home as it was, and no half copy."""
     before = content(old)
     child = (
         "import resource, signal, sys\n"
@@ -244,7 +235,6 @@ def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
 def test_a_step_that_fails_leaves_the_home_as_it_was(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All steps and their record, or nothing; the copy of an unchanged home goes too."""
     bad = migrations.Migration(summary="Never.", statements=("ALTER TABLE nothing ADD COLUMN x",))
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, bad))
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
@@ -256,7 +246,6 @@ def test_a_step_that_fails_leaves_the_home_as_it_was(
 
 
 def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The schema is compared word for word afterwards, inside the same transaction."""
     other = migrations.Migration(
         summary="Never.", statements=("ALTER TABLE runs ADD COLUMN other TEXT",)
     )
@@ -267,7 +256,6 @@ def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.Mo
 
 
 def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Path) -> None:
-    """The process is killed after the steps and before the commit."""
     child = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -315,7 +303,6 @@ def newer_without_our_tables(database: sqlite3.Connection) -> None:
 def test_a_newer_home_is_refused_and_not_changed(
     old: Path, make: Callable[[sqlite3.Connection], None]
 ) -> None:
-    """Neither the console nor a reader touches what a newer Aileron wrote."""
     with closing(sqlite3.connect(migrated(old))) as database:
         make(database)
         database.commit()

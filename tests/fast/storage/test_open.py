@@ -43,7 +43,6 @@ def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
     ],
 )
 def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, planted: str) -> None:
-    """Schema compared word for word at open; nothing is started or changed."""
     path = made_database(tmp_path / "a.db")
     other = sqlite3.connect(path)
     other.executescript(planted)
@@ -77,7 +76,6 @@ def test_the_statistics_of_analyze_are_no_foreign_part(tmp_path: Path) -> None:
 
 
 def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
-    """A file of that name that is not ours stays byte for byte as it is."""
     path = tmp_path / "a.db"
     other = sqlite3.connect(path)
     with other:
@@ -103,7 +101,6 @@ def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Pa
     ],
 )
 def test_spoilt_rows_are_a_sentence_and_not_a_crash(tmp_path: Path, spoiling: str) -> None:
-    """Whatever another program wrote there, the console ends with a reason."""
     path = made_database(tmp_path / "a.db")
     other = sqlite3.connect(path)
     with other:
@@ -114,7 +111,6 @@ def test_spoilt_rows_are_a_sentence_and_not_a_crash(tmp_path: Path, spoiling: st
 
 
 def test_a_schema_version_that_is_no_number_is_no_crash(tmp_path: Path) -> None:
-    """The same for a version that somebody wrote by hand."""
     path = made_database(tmp_path / "a.db")
     other = sqlite3.connect(path)
     with other:

@@ -37,7 +37,6 @@ def drawn_row(gist: str, width_of: Callable[[str], int]) -> list[str]:
 def test_what_stands_beside_a_text_stays_in_its_columns(
     attack: object, width_of: Callable[[str], int]
 ) -> None:
-    """The label and the bar of the item begin where they begin; no old cell is left before them."""
     row = drawn_row(inline(attack.text).text, width_of)
     assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
     assert "¤" not in "".join(row[: LEFT + 13])
@@ -55,7 +54,6 @@ def test_it_holds_for_any_text(text: str) -> None:
 
 @given(st.text(alphabet=st.characters(min_codepoint=32, exclude_categories=("Cc", "Cs"))))
 def test_nothing_is_added_but_blanks_and_places(text: str) -> None:
-    """The glyphs come out in order and whole; what needs no help is not touched."""
     frame = f"\x1b[1;1H\x1b[38;2;1;2;3m{text}\x1b[0m"
     held = pin_glyphs(frame)
     cells = Cells(max(cell_len(text), 1) + 4, 1)

@@ -26,7 +26,6 @@ from aileron_tui.terminal.driver import (
      "\x1b[97;;97u", "\x1b[13u", "\x1b[3~", "\x1b[I", "\x1b[O", "\x1b"],
 )  # fmt: skip
 def test_one_key_is_one_key(text: str) -> None:
-    """Letters, cursor keys, the keyboard protocol of kitty, escape."""
     assert input_kind(text) == "key"
 
 
@@ -42,7 +41,6 @@ def test_anything_that_came_with_a_key_makes_a_burst(text: str) -> None:
 
 
 def test_a_read_that_ends_within_a_character_is_a_burst() -> None:
-    """The key came with the first byte of something else."""
     assert input_kind("a", whole=False) == "burst"
     assert input_kind("", whole=False) == "burst"
 
@@ -54,7 +52,6 @@ def kind_beside(text: str, asked: Set[int]) -> InputKind:
 
 
 def test_the_mouse_and_the_terminals_own_answers_are_no_keys() -> None:
-    """An answer does not take a press back; a key beside an answer is still one key."""
     assert input_kind("\x1b[<35;10;10M") == "mouse"
     assert input_kind("\x1b[<0;1;1M\x1b[<0;1;1m") == "mouse"
     asked = {7, 8}
@@ -66,7 +63,6 @@ def test_the_mouse_and_the_terminals_own_answers_are_no_keys() -> None:
 
 
 def test_answers_are_taken_out_of_what_is_typed_and_pasted() -> None:
-    """In their order; what nobody asked for stays."""
     assert split_replies("\x1b[1;8Rwo\x1b[1;7Rrds\x1b[1;9R", {7, 8}) == ([8, 7], "words\x1b[1;9R")
 
 
@@ -121,7 +117,6 @@ def test_a_paste_with_an_end_is_one_paste() -> None:
 
 @given(st.lists(st.text(max_size=12), max_size=12))
 def test_no_text_ends_the_reader(reads: list[str]) -> None:
-    """Any characters in any portions; afterwards a key is a key."""
     parser = _Parser(debug=False)
     at = 0.0
     for text in reads:

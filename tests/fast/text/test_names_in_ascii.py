@@ -19,7 +19,6 @@ from aileron_core.text import escape, inline, render
 def test_a_name_in_punycode_is_shown_in_both_spellings(
     text: str, written: str, decoded: str, resembles: str
 ) -> None:
-    """A host that is confusable or punycode shows both."""
     (entry,) = render(text).lookalikes
     assert (entry.written, entry.decoded, entry.resembles) == (written, decoded, resembles)
     assert "".join(s.text for s in inline(text).lines[0] if s.kind == "lookalike") in text
@@ -47,7 +46,6 @@ def test_what_is_no_punycode_is_text_like_any_other(text: str) -> None:
     ["각", "ᄀ\u1161\u11a8", "क्षि", "मिट्टी", "မြို့", "ស្ត្រី", "👍🏽", "👩🏽 👩🏿", "கொ", "ก็", "བསྒྲུབས"],
 )
 def test_honest_writing_has_no_marks(text: str) -> None:
-    """Vowel signs, decomposed Hangul and skins stand as they are."""
     assert escape(text) == text
 
 
@@ -61,7 +59,6 @@ def test_a_flood_of_parts_is_one_mark_with_its_count(char: str) -> None:
 
 @pytest.mark.parametrize("char", ["\u0903", "\u1161", "🏽"])
 def test_a_part_without_a_base_is_a_mark(char: str) -> None:
-    """At the start of a line, after a blank, after a mark."""
     mark = f"‹U+{ord(char):04X}›"
     assert escape(char) == mark
     assert escape(f"a {char}") == f"a {mark}"

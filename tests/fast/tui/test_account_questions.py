@@ -126,7 +126,6 @@ REASONS = get_args(get_type_hints(AccountNeed)["reason"])
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_each_reason_for_waiting_can_be_drawn_said_and_refused(reason: str) -> None:
-    """Also where no account is needed, but the vault's key has to verify what was accepted."""
     need = AccountNeed(reason=reason, connector="local://x/y", kind="")  # type: ignore[arg-type]
     assert plain_text(need_heading(need).label)
     drawn = [*need_blocks(need, gated=True, unlock_key="U", choose_key="C", accounts_key="6")]

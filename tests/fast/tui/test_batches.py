@@ -85,7 +85,6 @@ def test_calls_of_one_shape_are_one_row() -> None:
     ids=lambda other: " ".join(other),
 )
 def test_what_is_of_another_kind_or_weighs_more_has_a_row_of_its_own(other: dict[str, Any]) -> None:
-    """Two of them are no row together either, where they may never be."""
     play = Play(start(issue(1), issue(2), issue(3, **other)))
     assert play.waiting[1:] == [key_of(3)]
     if set(other) & {"effect", "state", "drift", "steps", "note", "preview"}:
@@ -94,7 +93,6 @@ def test_what_is_of_another_kind_or_weighs_more_has_a_row_of_its_own(other: dict
 
 
 def test_calls_that_come_later_never_change_the_row_under_the_cursor() -> None:
-    """They come together below it at a key, and with it once the cursor has left it."""
     play = Play(start(issue(1), short(90)))
     play.rest()
     play.port.tell(*(ApprovalUpdated(view=issue(number)) for number in (2, 3, 4)))
@@ -115,7 +113,6 @@ def test_calls_that_come_later_never_change_the_row_under_the_cursor() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_all_that_differs_is_in_the_table_whole(width: int) -> None:
-    """In any width: text is broken into lines, and where columns have no room each value has its own."""
     title = "A title of more words than one column has cells, with a_word_" + "so_long" * 20
     more = [FieldView(label=f"Field {number}", value=f"value {number}") for number in range(9)]
     wide = issue(1, title)
@@ -141,7 +138,6 @@ def test_no_text_passes_for_another_column_or_the_agents_for_a_fetched_one() -> 
 
 
 def test_a_yes_is_one_for_each_call_that_is_in_and_what_alone_differs_is_left_out() -> None:
-    """The calls that were left out then wait alone, each in its own row."""
     play = Play(start(*issues(12)), answers=True)
     play.shows("[ ]  ┃ PLAT-5")
     play.shows("▲ Blocked")
@@ -202,7 +198,6 @@ def test_a_call_that_changes_leaves_the_open_batch_and_disarms_it() -> None:
 
 
 def test_the_last_call_of_a_batch_is_a_row_like_any_other() -> None:
-    """The others ended by themselves: the cursor stays with it, and nothing of the batch is left."""
     play = Play(start(*issues(3), short(90)), (80, 24))
     play.go("enter", "▌[x]  ┃ PLAT-1")
     ended: dict[str, Any] = {"state": "withdrawn", "ended_at": NOW}
@@ -228,7 +223,6 @@ def test_of_more_than_twenty_the_number_is_typed() -> None:
 
 
 def test_a_batch_has_neither_a_grant_nor_a_denial_that_stands() -> None:
-    """What would stand is shown of one call."""
     play = Play(start(*issues(4)))
     play.press_rested("A", "a batch has no grant")
     play.press_rested("d")

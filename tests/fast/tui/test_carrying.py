@@ -47,7 +47,6 @@ def fields(text: str, first: int = 0, last: int = 10_000, width: int = 60) -> tu
 
 
 def test_a_field_is_copied_whole_unwrapped_and_with_its_marks() -> None:
-    """One line of the text is one line of the copy, however narrow the pane is."""
     text = "Hi,\x1b[2J " + "word " * 40 + "\nsecond \u202eline"
     body = next(each for each in fields(text, width=40) if each.name == "Body")
     assert body.text == "Hi,‹ESC›[2J " + "word " * 40 + "\nsecond ‹RLO›line"
@@ -87,7 +86,6 @@ def test_a_sequence_goes_through_a_multiplexer_only_where_there_is_one() -> None
 
 
 def test_the_pager_is_the_persons_own_and_less_without_one() -> None:
-    """Its words are split as a shell would; what cannot be split is not run."""
     assert pager_command({}) == ["less"]
     assert pager_command({"PAGER": "  "}) == ["less"]
     assert pager_command({"PAGER": "less -R 'a b'"}) == ["less", "-R", "a b"]
@@ -95,7 +93,6 @@ def test_the_pager_is_the_persons_own_and_less_without_one() -> None:
 
 
 def test_the_pager_gets_nothing_of_ours_and_starts_no_other_program() -> None:
-    """No setting of Aileron's, no input program; `less` as a reader alone."""
     given_ = {
         "PATH": "/bin", "AILERON_TOKEN": "secret", "LESSOPEN": "|x %s", "LESSKEY": "/x", "LESS": "-i",
     }  # fmt: skip
@@ -105,7 +102,6 @@ def test_the_pager_gets_nothing_of_ours_and_starts_no_other_program() -> None:
 
 
 async def test_the_pager_reads_the_text_from_a_pipe(tmp_path: Path) -> None:
-    """No file holds it, and its own environment is what it was given."""
     script = tmp_path / "pager"
     script.write_text(f'#!/bin/sh\n(cat; echo "$AILERON_X$LESSSECURE") > {tmp_path}/out\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -196,7 +192,6 @@ def test_what_opens_is_what_was_shown_in_ascii(written: str, url: str, host: str
 
 
 def test_a_link_is_found_in_any_text_and_stays_one_where_it_is_wrapped() -> None:
-    """Without the signs of the sentence around it; a mark in it is no end of it."""
     text = 'See (https://a.example/b(c)), "http://b.example".\n\n\n\n\n\nhttps://p\u0430ypal.com/x!'
     lines = list(field_lines(FieldView(label="Body", value=text), HiddenCharacters()))
     found = [{piece.href for piece in line if piece.href} for line in lines]

@@ -54,7 +54,6 @@ def test_what_is_fetched_is_what_it_happens_to(effect: str) -> None:
 def test_what_will_not_remain_is_never_called_what_will_happen(
     preview: PreviewView | None, effect: str
 ) -> None:  # fmt: skip
-    """A change that says nothing of new values, what is not there yet, and what nobody knows."""
     view = short(effect=effect)
     item = Drawn(start(replace(view, preview=preview or view.preview))).item
     assert "WILL HAPPEN" not in item
@@ -64,7 +63,6 @@ def test_what_will_not_remain_is_never_called_what_will_happen(
 
 
 def test_where_nothing_could_be_fetched_every_argument_stands_below() -> None:
-    """There is nothing to compare with; what the agent wants is all there is."""
     gone = PreviewView(status="unavailable", reason="gmail.googleapis.com answered 503")
     item = Drawn(start(change(TO, preview=gone))).item
     for shown in ("WILL HAPPEN  not known", "┊ ana@example.com", "┊ r-8842190312"):
@@ -73,7 +71,6 @@ def test_where_nothing_could_be_fetched_every_argument_stands_below() -> None:
 
 
 def test_a_long_text_shows_the_lines_that_differ_and_u_shows_all() -> None:
-    """What is folded is counted; a mark of ours stands for it."""
     new = DRAFT.replace("line 9.", "line nine.")
     drawn = Drawn(start(change(FieldView(label="Body", value=new))))
     for shown in ("− This is line 9.", "+ This is line nine.", "┃   This is line 8."):
@@ -112,7 +109,6 @@ def test_a_value_that_stays_says_so() -> None:
 def test_values_that_look_alike_and_are_not_are_told_apart(
     old: FieldView, new: FieldView, lines: tuple[str, str]
 ) -> None:
-    """Nothing, an empty text, a list of one and a text that looks like a list."""
     view = change(new)
     item = Drawn(start(replace(view, preview=replace(view.preview, fields=(old,))))).item
     assert all(line in item for line in lines)
@@ -133,7 +129,6 @@ def test_every_line_of_what_no_field_shows_has_to_be_seen() -> None:
 @pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_hostile_value_stands_behind_the_bar_of_who_said_it(attack: str, compact: bool) -> None:
-    """A new value and what a service held: neither writes the other's bar, nor a sign in a column of ours."""
     new = (FieldView(label="To", value=attack), FieldView(label="Body", value=f"{DRAFT}\n{attack}"))
     gone = replace(AS_APPROVED, status="unavailable", reason=attack)
     for drawn, bar in (
@@ -178,7 +173,6 @@ def test_the_sentence_counts_who_gets_it_where_it_is_certain(to: str, bcc: str, 
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(compact: bool) -> None:
-    """Its sign is in a column of its own, also where the text's next row begins with one."""
     value = " ".join(f"{'w' * each} + forged" for each in range(1, 40))
     text = Drawn(start(change(FieldView(label="To", value=value))), compact=compact).item
     assert re.search(r"┊ \+ w", text)
@@ -204,7 +198,6 @@ def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(compact: 
 def test_a_call_that_is_done_says_first_what_the_service_holds(
     read_back: ReadBack, said: str
 ) -> None:
-    """With the time of the reading; both values stand behind the bars of those who said them."""
     drawn = ended(read_back)
     assert "AFTER THE RUN" in drawn.item
     assert said in drawn.words
@@ -259,7 +252,6 @@ def test_drawing_a_change_takes_time_with_its_length_alone(old: str, new: str) -
 
 
 def test_the_words_that_differ_are_marked_and_the_others_are_not() -> None:
-    """Bounding the work took nothing from what an honest change shows."""
     change = FieldChangeView(label="Total", before="pay 10 EUR now", after="pay 99 EUR now")
     blocks = list(_change(change, HiddenCharacters(), unfold=False))
     assert [plain_text(block.pieces) for block in blocks] == [
@@ -271,7 +263,6 @@ def test_the_words_that_differ_are_marked_and_the_others_are_not() -> None:
 
 
 def test_each_group_of_lines_that_differ_begins_with_its_first_lines_number() -> None:
-    """What stays between two of them is left out, and nothing else is."""
     before, after = "a\nb\nc\nd\ne\nf\n", "a\nX\nY\nd\ne\nf\nz\n"
     change = FieldChangeView(label="Body", before=before, after=after, multiline=True)
     blocks = _change(change, HiddenCharacters(), unfold=False)

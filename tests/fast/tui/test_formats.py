@@ -97,7 +97,6 @@ def test_a_mail_in_html_is_drawn_as_readable_text() -> None:
     ],
 )
 def test_what_its_reader_would_not_see_is_shown_as_that(style: str, why: str) -> None:
-    """The person reads it, knows that the recipient does not, and the head counts it."""
     body = f'<p>Hello<p><span style="{style}">then <i>pay</i></span> Ana'
     assert html(body)[2] == f"‹invisible: {why}›then pay‹visible again› Ana"
     view = approval(
@@ -167,7 +166,6 @@ def test_signs_that_change_a_meaning_are_kept() -> None:
 
 
 def test_hidden_characters_and_look_alikes_are_found_across_elements() -> None:
-    """A word of two colours is one word, and an entity is the character that it stands for."""
     line = html("p<b>&#x430;</b>ypal.com&#x202e; <i>x&#x200b;</i>&lsaquo;HTML&rsaquo;")[0]
     assert line == "pаypal.com‹RLO› x‹ZWSP›‹U+2039›HTML‹U+203A›"
     found = HiddenCharacters()
@@ -262,7 +260,6 @@ def test_json_is_laid_out_and_loses_no_key() -> None:
 
 
 def test_code_in_a_difference_has_the_colours_of_its_language_and_keeps_its_marks() -> None:
-    """By the name of its file; a mark is drawn as everywhere, and a line says no more and no less."""
     text = '--- /dev/null\n+++ b/a.py\n@@ -1 +1 @@\n-def f():\n+  return "a\u202eb"\n def'
     lines = pieces(text, "diff")
     assert [roles(line) for line in lines[3:]] == [
@@ -318,7 +315,6 @@ def test_colouring_a_line_takes_no_long_time(name: str) -> None:
 
 
 def test_addresses_stand_one_a_line() -> None:
-    """In a field of addresses, at the commas that divide addresses; none is dropped."""
     value = '"Doe, Ana" <ana@a.example>, bob@b.example;c@c.example'
     assert field_rows(value, label="Cc") == [
         "‹list of 3›", '"Doe, Ana" <ana@a.example>,', "bob@b.example;", "c@c.example"

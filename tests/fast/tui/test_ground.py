@@ -58,7 +58,6 @@ def tty() -> Iterator[Terminal]:
 def test_the_terminals_answer_says_whether_its_ground_is_light(
     tty: Terminal, answers: bytes, light: bool | None
 ) -> None:
-    """By how bright the colour is to an eye; without a colour nothing is said, and nobody waits."""
     before = termios.tcgetattr(tty.slave)
     answering = tty.answer(answers)
     began = monotonic()
@@ -79,7 +78,6 @@ def test_a_terminal_that_answers_nothing_is_not_waited_for(tty: Terminal) -> Non
 
 
 def test_a_late_answer_is_no_key() -> None:
-    """It is taken out of what is read; what a hand typed beside it stays."""
     assert LATE_REPLY.sub("", "a\x1b]11;rgb:ffff/ffff/ffff\x1b\\b\x1b[?62;4cc") == "abc"
     assert LATE_REPLY.sub("", "\x1b[A\x1b[<35;1;1M\x1b[1;3R") == "\x1b[A\x1b[<35;1;1M\x1b[1;3R"
 
@@ -91,6 +89,5 @@ def test_a_late_answer_is_no_key() -> None:
 def test_the_terminal_is_asked_where_nothing_else_says(
     environment: dict[str, str], light: bool | None, expected: str
 ) -> None:
-    """`COLORFGBG` comes first, a setting before both."""
     assert choose_theme("auto", environment, lambda: light) == expected
     assert choose_theme("dark", environment, lambda: True) == DARK

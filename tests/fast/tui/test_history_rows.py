@@ -252,7 +252,6 @@ def test_beside_the_list_only_the_call_on_which_the_cursor_rests_is_read() -> No
 
 
 def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
-    """Also without colour: each outcome has its name and its number."""
     hours = tuple(
         HourOfCalls(
             began_at=NOW - 3600 * (12 - n),
@@ -284,7 +283,6 @@ def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
 
 @pytest.mark.parametrize("width", range(40, 130, 7))
 def test_no_column_is_cut_beside_blanks_of_another(width: int) -> None:
-    """And one that is far too long crowds out none of the others."""
     rows = [("a", "short", "b" * 30), ("c" * 18, "a name of some length", "d")]
     columns = Columns[tuple[str, str, str]](
         Column("one", lambda e, _: foreign_text(e[0]), 6, 4),
@@ -333,7 +331,6 @@ def test_a_row_of_a_million_characters_is_laid_out_at_once() -> None:
 
 @pytest.mark.parametrize(("key", "page"), [("2", "HISTORY"), ("3", "WHAT"), ("5", "SEEN")])
 def test_from_150_columns_the_page_of_the_row_stands_beside_the_list(key: str, page: str) -> None:
-    """Keys decide about it only once it is opened, as in a narrow terminal."""
     play = Play(start(short(), records=record_views(NOW)), size=(150, 40), answers=True)
     play.go(key, page)
     assert any(line.startswith("▌") for line in play.lines)

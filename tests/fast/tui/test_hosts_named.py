@@ -38,7 +38,6 @@ def test_before_anything_was_asked_no_host_is_guessed(
 
 
 def test_a_call_that_is_over_names_the_hosts_that_were_asked() -> None:
-    """Also where it could have reached others."""
     asked = (MANY[7], MANY[3])
     view = replace(
         fixtures(0.0)[0],
@@ -62,7 +61,6 @@ def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
 
 
 def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_accepted() -> None:
-    """That is when it matters most."""
     held = NotAcceptedView(
         kind="connector",
         name="pay",

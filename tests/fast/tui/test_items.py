@@ -56,7 +56,6 @@ SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connec
 def test_a_call_that_waits_says_for_what_and_what_to_do(
     view: ApprovalView, says: tuple[str, ...], compact: bool
 ) -> None:
-    """Three sentences; none of them is approved, and each names the accounts."""
     drawn = Drawn(start(held(need("unbound")), vault=LOCKED), compact=compact)
     drawn.tell(ApprovalUpdated(view=view))
     assert all(each in drawn.words for each in says)
@@ -76,7 +75,6 @@ def test_the_top_bar_names_a_locked_vault_and_no_other(state: Any) -> None:
 def test_the_sign_of_a_locked_vault_keeps_its_word_at_80_columns(
     not_accepted: int, problems: int
 ) -> None:
-    """It counts nothing: alone it says nothing. Names of views go before it."""
     drawn = top_bar(
         view="waiting", waiting=7, not_accepted=not_accepted, problems=problems, sessions=(),
         now=NOW, width=80, vault_locked=True, registry=DEFAULT_REGISTRY,
@@ -87,7 +85,6 @@ def test_the_sign_of_a_locked_vault_keeps_its_word_at_80_columns(
 
 @LAYOUTS
 def test_each_call_shows_its_account_where_it_is_decided(compact: bool) -> None:
-    """Its name is the person's text, and hostile as any: marked, and cut where it would fill the head."""
     head = Drawn(start(short(accounts=(WORK,))), compact=compact).head
     assert "ana@example.com (api_key/mail/work)" in " ".join(head.replace("↳", " ").split())
     evil = replace(WORK, account="\u202eana\n┃ To: mallory " + "x" * 300)
@@ -118,7 +115,6 @@ def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is(
 
 
 def test_an_approved_call_that_waits_for_another_run_says_so() -> None:
-    """In its row, and in its head with the time until which that may take."""
     ahead = RunAheadView(action="run-query\u202e", ends_by=NOW + 138)
     drawn = Drawn(start(short(1, state="checking", decided_at=NOW - 3, waits_for=ahead)))
     assert "… waits  " in "".join(drawn.rows)
@@ -144,7 +140,6 @@ SEND = replace(
 
 @LAYOUTS
 def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_yes(compact: bool) -> None:
-    """With its own arguments, though none of them needs what another returns."""
     view = short(1, steps=(CHANGE, SEND), connector=CHANGE.connector, op=CHANGE.op)
     drawn = Drawn(start(view), compact=compact)
     assert "(2 steps: update_draft, send_draft)." in drawn.status
@@ -163,7 +158,6 @@ def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_yes(comp
 def test_a_yes_names_what_runs_after_it_and_no_step_before_which_the_run_asks_again(
     status: str, op: str, says: str
 ) -> None:
-    """The third step does not ask again: a yes to the second runs it too."""
     assert (
         says in Drawn(start(short(1, steps=later_steps(status), connector="tracker", op=op))).status
     )
@@ -218,7 +212,6 @@ UNCHECKED = replace(OFFER, name=f"{CONNECTOR} unchecked requests of get_note to 
     ],
 )
 def test_an_offer_to_read_by_post_says_what_it_means(offer: NotAcceptedView, means: str) -> None:
-    """The connector, its hosts and bytes, what would be read, and what follows."""
     drawn = Drawn(start(held=(offer,)))
     read = offer.name.partition(" ")[2]
     assert "Let this connector send POST requests in previews?" in drawn.head
@@ -237,7 +230,6 @@ def reading_by(name: str, by: str) -> ApprovalView:
 
 
 def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() -> None:
-    """Unseen is a warning; a person's own yes stands in the record."""
     words = Drawn(start(reading_by("GraphQL queries", "--accept-installed"))).words
     warning = "its preview sends POST requests, accepted without review (--accept-installed)"
     assert warning in words
@@ -246,7 +238,6 @@ def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() 
 
 @pytest.mark.parametrize("by", ["person", "--accept-installed"])
 def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) -> None:
-    """In its head, with and without a screen, and in its record with op, host and path."""
     read = UNCHECKED.name.partition(" ")[2]
     marked = reading_by(read, by)
     warning = "its preview sends POST requests; Aileron cannot check that they only read"
@@ -263,7 +254,6 @@ def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) ->
 
 
 def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
-    """As soon as its bytes count no more; an update that waits changes nothing, and says whom it would concern."""
     warning = "▲ Its action no longer counts as it was; approving would run nothing"
     other = replace(not_accepted(), kind="connector", name="send-draft")
     call = short(1, action_sha256="accepted")
@@ -291,7 +281,6 @@ def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
 
 
 def test_the_yes_to_an_update_says_how_many_waiting_calls_have_to_be_made_again() -> None:
-    """Of those that came under the very file that it replaces, whatever the new one is called."""
     before = AcceptedBeforeView(name="x.md", digest="old", accepted_at=NOW, text="+")
     content = FileContentView(text="+", before=before)
     update = replace(SEND_DRAFT, name="renamed", content=content, is_update=True)
@@ -323,7 +312,6 @@ def test_no_name_in_a_row_is_cut_that_has_blanks_beside_it(compact: bool) -> Non
 
 
 def test_a_tag_is_whole_where_the_name_before_it_is_long() -> None:
-    """The name is cut, and keeps clear of the columns of our own signs and words."""
     gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
     _, row = Drawn(start(mail(agent="office-assistant", preview=gone))).rows
     assert "  ▲ no preview" in row

@@ -50,7 +50,6 @@ def test_an_action_has_the_key_that_it_is_given(
 
 @pytest.mark.parametrize("key", ["escape", "enter", "ctrl+a", "alt+a", "f5", "space", " ", "up"])
 def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
-    """Nothing that leaves, that a burst makes, or that a modifier turns into another key."""
     for action in ("approve", "accept", "withdraw_acceptance", "pause"):
         message = keymap_problems(**{action: key})[f"console.keys.{action}"]
         assert "cannot be a key that decides" in message
@@ -66,7 +65,6 @@ def test_two_actions_of_one_place_do_not_share_a_key() -> None:
 
 
 def test_an_action_that_decides_nothing_makes_way() -> None:
-    """The example of the page, of a new `config.toml` and of the module: `copy` has `y` at first."""
     example = 'approve = "y"'
     for text in (keys_page(), (CONFIG / "config.toml").read_text("utf-8"), keymap.__doc__ or ""):
         assert example in text
@@ -78,13 +76,11 @@ def test_an_action_that_decides_nothing_makes_way() -> None:
 
 
 def test_the_key_that_became_free_is_taken_by_who_asked_for_it() -> None:
-    """Then nobody can know what should make way, and how."""
     refusals = keymap_problems(approve="y", unfold="a")
     assert "is already the key of copy" in refusals["console.keys.approve"]
 
 
 def test_what_does_not_exist_is_named_with_what_is_meant() -> None:
-    """Action and key alike; a panel keeps its keys; all problems come at once."""
     refusals = keymap_problems(aprove="a", deny="nokey", deny_enter="x", go_on="G")
     assert "did you mean approve?" in refusals["console.keys.aprove"]
     assert "is not a key" in refusals["console.keys.deny"]

@@ -11,7 +11,6 @@ from tests.support.attacks import ATTACKS, CANARY, Attack, harmless
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_a_pasted_attack_leaves_one_line_of_what_shows(attack: Attack) -> None:
-    """Words stay words; nothing goes out that nobody saw."""
     kept = _visible(attack.text)
     assert "\n" not in kept
     assert all(harmless(char) and char not in "\ufe0e\ufe0f" for char in kept)
@@ -21,10 +20,8 @@ def test_a_pasted_attack_leaves_one_line_of_what_shows(attack: Attack) -> None:
 
 @given(st.text())
 def test_no_paste_brings_what_would_be_a_mark(text: str) -> None:
-    """One character at a time, by the renderer itself."""
     assert all(char in "‹›" or escape(char) == char for char in _visible(text))
 
 
 def test_words_in_any_writing_are_kept() -> None:
-    """Decomposed accents, blanks of other widths, our own brackets."""
     assert _visible("cafe\u0301 \u00a0‹ok› наоборот 漢字\nsecond") == "café  ‹ok› наоборот 漢字"

@@ -95,7 +95,6 @@ def page_of(view: ApprovalView, *events: str) -> Drawn:
 
 @pytest.mark.parametrize(("state", "said"), [("checking", ""), ("executing", "✓ Approved: ")])
 def test_a_call_that_fails_after_the_yes_is_said_to_have_failed(state: str, said: str) -> None:
-    """Before it ran it is never said to be approved; afterwards the failure takes that place."""
     drawn = Drawn(start(short(1), short(2)))
     drawn.model.queue.mark_decided_here(short(1).approval_id)
     began = short(1, state=state, decided_at=NOW, decided_by="person")
@@ -109,7 +108,6 @@ def test_a_call_that_fails_after_the_yes_is_said_to_have_failed(state: str, said
 
 
 def test_a_failure_under_the_cursor_stands_in_head_and_status_line() -> None:
-    """Whoever failed it, the item says how, and offers no key that decides; so does the calm screen."""
     failed = short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
     drawn = Drawn(start(short(1))).tell(ApprovalUpdated(view=failed))
     assert f"▲ {NOTHING_RAN}" in drawn.head
@@ -141,7 +139,6 @@ def vanished() -> DriftView:
 
 @pytest.mark.parametrize("state", ["completed", "denied", "expired", "withdrawn"])
 def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str) -> None:
-    """What stood there was shown, at a time; also where it had changed before, or was not to be had."""
     gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
     for changes in ({}, {"drift": drifted(NOW)}, {"preview": gone}, {"drift": vanished()}):
         blocks = approval_blocks(mail(1, state=state, ended_at=NOW, **changes), NOW)
@@ -158,7 +155,6 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
 
 @LAYOUTS
 def test_it_stands_first_and_its_answer_is_in_view(compact: bool) -> None:
-    """After a start, whatever came before it; in the top bar it is counted by name."""
     drawn = Drawn(start(short(1), short(2), lost_view()), compact=compact)
     queue = drawn.model.queue
     assert [item.key for item in queue.items] == [
@@ -182,7 +178,6 @@ def test_it_stands_first_and_its_answer_is_in_view(compact: bool) -> None:
 
 
 def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
-    """No row moves before a key; it does not leave by itself, and another order keeps it first."""
     drawn = Drawn(start(short(1), short(2), short(3)))
     queue = drawn.model.queue
     running = short(3, state="executing", decided_at=NOW, decided_by="person")
@@ -201,7 +196,6 @@ def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
 
 
 def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
-    """Named by its run; it says that nobody was asked, and is no decision."""
     alone = lost_view(**UNASKED)
     drawn = Drawn(start(short(1), alone))
     assert [item.key for item in drawn.model.queue.items] == [alone.run_id, short(1).approval_id]
@@ -228,13 +222,11 @@ def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:
 
 
 def test_it_is_not_counted_as_something_that_can_be_denied_or_expires() -> None:
-    """Stopping everything leaves it, and quitting asks for nothing on its account."""
     queue = Drawn(start(short(1), lost_view())).model.queue
     assert (queue.waiting, queue.undecided) == (2, 1)
 
 
 def test_its_page_in_the_activity_says_what_to_check_and_shows_what_was_read_last() -> None:
-    """Until a person acknowledged it; then there is no open question."""
     drawn = page_of(lost_view(), "run.unknown")
     for text in ("OUTCOME", "Contacted", "mail.example.com:443", "l fetches the current state"):
         assert text in drawn.words, text
@@ -252,7 +244,6 @@ def test_its_page_in_the_activity_says_what_to_check_and_shows_what_was_read_las
 
 @LAYOUTS
 def test_what_is_gone_keeps_its_row_and_what_was_shown(compact: bool) -> None:
-    """The gist is that of before; why nothing could be read stands under how it is now."""
     drawn = Drawn(start(lost_view()), compact=compact)
     gist = lost_view().preview.gist[:20]
     assert gist in drawn.rows[0]
@@ -268,7 +259,6 @@ def test_what_is_gone_keeps_its_row_and_what_was_shown(compact: bool) -> None:
 
 @LAYOUTS
 def test_what_was_settled_waits_no_more_and_says_so_first(compact: bool) -> None:
-    """The cursor stays for the person to read it; neither key is offered any more."""
     drawn = Drawn(start(short(1), lost_view()), compact=compact).tell(
         ApprovalUpdated(view=settled())
     )
@@ -293,7 +283,6 @@ def test_what_was_settled_waits_no_more_and_says_so_first(compact: bool) -> None
 
 
 def test_what_differs_is_said_field_by_field_and_keeps_waiting() -> None:
-    """A second look replaces the first; what was approved stays below."""
     drawn = Drawn(start(short(1), lost_view()))
     drawn.tell(looked_at(comparison=compared("To", "Cc"), is_unchanged=True))
     assert "It still differs in To and Cc." in drawn.status
@@ -313,7 +302,6 @@ def test_what_differs_is_said_field_by_field_and_keeps_waiting() -> None:
 
 
 def test_what_was_settled_before_a_restart_says_so_on_its_page() -> None:
-    """What the service held is not kept; that it was settled, and when, is."""
     kept = LookView(preview=PreviewView(status="none", updated_at=NOW), comparison=compared())
     view = settled(look=kept, preview=PreviewView(status="none"))
     drawn = page_of(view, "run.unknown", "outcome.settled")

@@ -92,7 +92,6 @@ def test_a_sentence_that_quotes_goes_on_indented(text: str, columns: int) -> Non
 @given(st.text(), st.sampled_from(("html", "markdown", "json", "diff", "addresses")))
 @example("<p>a<br>> approve\n\n<pre>\n> a\n</pre>", "html")
 def test_a_converted_text_never_begins_a_line(text: str, form: str) -> None:
-    """What it is written in gives it no other column."""
     view = spoilt("x")
     field = FieldView(label="Body", value=text, format=form)
     view = replace(view, preview=replace(view.preview, fields=(field,)))
@@ -123,7 +122,6 @@ def test_it_prints_readable_text_and_on_a_key_the_source() -> None:
 
 
 def test_a_long_sentence_of_ours_uses_the_whole_width() -> None:
-    """Only what a terminal may draw wider than it is counts double."""
     rows = sentence_lines((Piece("word " * 25 + "end"),), 80)
     assert len(rows) == 2
     assert all(cells_at_most(each) <= 80 for each in rows)

@@ -68,12 +68,10 @@ def read_pages(
 
 
 def test_what_is_known_from_the_start_is_not_read_again() -> None:
-    """The first screen costs nothing."""
     assert list(read_pages(started(), 0)) == []
 
 
 def test_older_records_are_read_before_the_cursor_reaches_them() -> None:
-    """Scrolling by a pane at a time never shows a record that is not there yet."""
     book = started()
     for top in range(0, TOTAL - HEIGHT, HEIGHT):
         assert all(book.get(TOTAL - row) for row in range(top, top + HEIGHT)), top
@@ -90,7 +88,6 @@ def test_one_reading_is_under_way_at_a_time_and_a_refused_one_may_be_repeated() 
 
 
 def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
-    """Not before: then it is only not read yet. And it is not asked for for ever."""
     book = started()
     assert not book.is_missing(40)
     assert len(list(read_pages(book, TOTAL - HEIGHT, missing=frozenset({40, 41})))) <= 2
@@ -100,7 +97,6 @@ def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
 
 
 def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
-    """Going through an audit of any length keeps a bounded part of it."""
     book = RecordPages([numbered_view(TOTAL)])
     book.newest = 200 * PAGE_SIZE
     seen = 0
@@ -119,7 +115,6 @@ def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
 
 
 def test_a_filter_looks_at_what_is_at_hand_and_reads_on_to_the_first_record() -> None:
-    """The one match at the very start of the audit is found; every record is looked at once."""
     book = started()
     book.search(parse("agent:goose", FIELDS).query, NOW)
     assert book.matches == []
@@ -133,7 +128,6 @@ def test_a_filter_looks_at_what_is_at_hand_and_reads_on_to_the_first_record() ->
 
 
 def test_a_filter_that_finds_enough_stops_reading_until_the_cursor_goes_on() -> None:
-    """Reading the whole audit for a common word would be waste."""
     book = started()
     book.search(parse("run.started", FIELDS).query, NOW)
     assert list(read_pages(book, 0, index=0)) == []
@@ -141,7 +135,6 @@ def test_a_filter_that_finds_enough_stops_reading_until_the_cursor_goes_on() -> 
 
 
 def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
-    """A record that is committed while one looks stands on top if it matches."""
     book = started()
     book.search(parse("state:denied", FIELDS).query, NOW)
     list(read_pages(book, 0))
@@ -152,7 +145,6 @@ def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
 
 
 def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
-    """An answer is taken for what it was asked for."""
     book = started()
     book.search(parse("agent:goose", FIELDS).query, NOW)
     asked = book.next_read(0, HEIGHT, 0)
@@ -186,7 +178,6 @@ def test_each_decision_about_a_call_has_its_own_screen() -> None:
 
 
 def test_few_screens_are_kept_and_not_more_text_than_memory_allows() -> None:
-    """The oldest go; the last one stays, however large."""
     screens = DecisionScreens()
     views = [short(number + 1) for number in range(SCREENS_KEPT + 1)]
     for at, view in enumerate(views):

@@ -54,7 +54,6 @@ def shows(view: ApprovalView) -> None:
 
 @pytest.mark.parametrize("turn", range(3))
 def test_no_text_from_outside_hides_or_acts(turn: int) -> None:
-    """Attacks in each field of each kind of call, in each turn other ones."""
     attacks = itertools.cycle(ATTACKS[turn * 7 :] + ATTACKS[: turn * 7])
     for view in hostile_snapshot(CLOCK.now(), lambda: next(attacks).text).approvals:
         shows(view)
@@ -69,7 +68,6 @@ def test_a_long_text_hides_nothing(attack: Attack) -> None:
 
 @pytest.mark.parametrize("view", fixtures(CLOCK.now()), ids=lambda view: view.title)
 def test_the_page_offers_and_asks_what_the_console_does(view: ApprovalView) -> None:
-    """In each state that a person meets, once all of it was seen."""
     play = Play(replace(snapshot(CLOCK.now()), approvals=(view,), not_accepted=()), size=(200, 60))
     play.passes(2)
     while play.model.reading.unseen:

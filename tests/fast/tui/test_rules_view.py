@@ -26,7 +26,6 @@ def row(play: Play, name: str) -> str:
 
 
 def test_each_grant_and_rule_is_a_row_with_its_shape_its_end_and_its_use() -> None:
-    """Newest grant first; one that rests says why, a rule that does not count yet that it is not accepted."""
     play = view7((80, 24))
     assert row(play, "create_event").startswith(
         "▌ g3 allow create_event what it reaches stays 40 min 4/20"

@@ -54,7 +54,6 @@ def value_rows(field: FieldView) -> list[str]:
     ],
 )
 def test_a_value_is_drawn_as_what_it_is(field: FieldView, lines: list[str]) -> None:
-    """A text that reads like an object, a list, blanks at the end, several values of one name."""
     assert value_rows(field) == lines
 
 
@@ -102,7 +101,6 @@ def drawn_blocks(blocks: tuple[Block, ...], width: int, gutter: int) -> list[str
 def test_a_long_label_from_a_file_goes_on_in_its_own_column(
     gutter: int, bar: str, label: str, lines: int
 ) -> None:
-    """Indented: one must not stand where headings do. And it shares no cell with a value."""
     kind: Gutter = {"┃": "fact", "┊": "claim", "│": "record"}[bar]  # type: ignore[assignment]
     named = value(foreign_text(label), (Piece("0"),), kind)
     more = (value("", (Piece(str(number)),), kind) for number in range(1, lines))
@@ -129,7 +127,6 @@ def test_a_long_label_that_nobody_accepted_stands_behind_the_bar(gutter: int) ->
 
 
 def test_what_is_left_of_a_label_has_no_bar_beside_it() -> None:
-    """The value has ended: an empty line of it would be another value."""
     rows = drawn_blocks(
         (value(foreign_text("Estimated delivery"), (Piece("x"),)), blank()), 80, GUTTER
     )
@@ -137,7 +134,6 @@ def test_what_is_left_of_a_label_has_no_bar_beside_it() -> None:
 
 
 def test_a_long_label_of_ours_stands_on_a_line_of_its_own() -> None:
-    """Nobody else can write one."""
     first, _ = (
         plain_text(each)
         for each in lay_out((value("Look-alike names", (Piece("x"),)),), 80, COMPACT_GUTTER).lines

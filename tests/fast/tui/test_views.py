@@ -55,7 +55,6 @@ def at_work(*found: SessionView, opened: bool = False, name: str = "codex") -> D
 
 
 def test_each_session_says_whether_it_is_there_and_whether_something_contains_it() -> None:
-    """And how many of its calls wait; what nothing contains is amber and named."""
     drawn = at_work()
     assert "3 sessions open, 2 connected · ▲ 2 not contained" in drawn.list_texts
     codex, claude, relay = drawn.rows
@@ -76,7 +75,6 @@ def test_each_session_says_whether_it_is_there_and_whether_something_contains_it
 def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
     containment: Containment, count: str, short_: str, whole: str, follows: str
 ) -> None:
-    """In the row, in the opened session, and what it means; in the header where nobody saw it."""
     drawn = at_work(replace(CODEX, containment=containment), CLAUDE, RELAY)
     assert count in drawn.list_texts
     assert short_ in drawn.rows[0]
@@ -88,7 +86,6 @@ def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
 
 
 def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_their_bar() -> None:
-    """Process, program, folder and parents behind the solid bar; the client's name behind the dotted."""
     lines = at_work(opened=True).document
     seen, claimed = (next(i for i, x in enumerate(lines) if w in x) for w in ("SEEN", "CLAIMED"))
     above, below = "\n".join(lines[seen:claimed]), "\n".join(lines[claimed:])
@@ -111,7 +108,6 @@ def test_the_name_that_an_agent_gave_its_session_is_no_fact() -> None:
 
 
 def test_a_session_whose_model_requests_wait_for_the_vault_says_so() -> None:
-    """In the header, its row and the opened session."""
     waits = replace(CODEX, traffic=TRAFFIC, waits_for_vault=True)
     drawn = at_work(waits, CLAUDE, RELAY)
     assert "▲ 1 waits for the vault" in drawn.list_texts
@@ -122,7 +118,6 @@ def test_a_session_whose_model_requests_wait_for_the_vault_says_so() -> None:
 
 
 def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> None:
-    """Its name is whatever the agent asked for; no key is offered for it."""
     hosts = (
         RefusedHost("a\x1b[31m\u202eb:443", "it is not a host name"),
         RefusedHost("meta.example:443", "it leads to 169.254.169.254, which is link-local"),
@@ -144,7 +139,6 @@ def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> 
 
 
 def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> None:
-    """In the list's head, its row and its page: what was seen, and not that it ran."""
     calls = ToolCallsView(
         by_name=(("exec_command", 2), ("mcp__aileron.Read", 1_200)),
         others=3,
@@ -177,7 +171,6 @@ def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> N
 
 
 def test_a_server_of_the_agents_own_that_stays_on_is_on_the_sessions_page() -> None:
-    """Its name may be a project's, so it is drawn like all foreign text."""
     terms = SessionTerms(own_servers=("fs (.mcp.json): it is\nAileron's fs",))
     drawn = at_work(replace(CODEX, terms=terms), opened=True)
     assert (
@@ -188,7 +181,6 @@ def test_a_server_of_the_agents_own_that_stays_on_is_on_the_sessions_page() -> N
 
 
 def test_two_folders_are_told_apart_by_their_ends() -> None:
-    """A path that does not fit loses its beginning, visibly."""
     long = "/home/ana/work/with/a/long/way/to/it/"
     views = [replace(each, process=None, cwd=f"{long}{each.agent}") for each in (CODEX, CLAUDE)]
     table = SessionsTable(views, (), NOW)
@@ -204,7 +196,6 @@ HOME = start(held=(not_accepted(),), library=library_items(NOW), problems=proble
 
 
 def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
-    """Also where nobody has moved yet."""
     drawn = Drawn(HOME).go("library")
     before = drawn.model.library.key
     new = replace(library_items(NOW)[0], name="a-new-one", digest="ee" * 32)
@@ -219,7 +210,6 @@ def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
 
 
 def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_again() -> None:
-    """New rows come in above, counted once the cursor has moved; a state that changes moves nothing."""
     drawn = Drawn(start(short(), records=record_views(NOW))).go("activity")
     table = drawn.model.activity
     assert "f follow" not in drawn.keys
@@ -241,7 +231,6 @@ def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_a
 
 
 def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -> None:
-    """Every record of it with time, who and number."""
     drawn = Drawn(start(short(), records=record_views(NOW))).go(
         "activity", "? unknown", opened=True
     )
@@ -258,7 +247,6 @@ def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -
 
 
 def test_the_summary_of_the_selected_record_is_read_whole_or_visibly_cut() -> None:
-    """Also what its row drops or cuts at 80 columns; three rows, no wider than the pane."""
     action = "an-action-with-a-name-that-is-longer-than-its-column"
     summary = (
         "Nothing ran: the action file changed on disk after it was shown for approval. Ask again"
@@ -289,7 +277,6 @@ def stored(body: str) -> Drawn:
 
 
 def test_the_name_of_a_field_of_a_record_is_not_broken() -> None:
-    """A longer one has a line of its own; one that no record of ours has is folded in its column."""
     lines = stored('{"action":"send","connectors":["mail"],"Approved by the person":"no"}').document
     at = next(number for number, each in enumerate(lines) if each.startswith(" connectors"))
     assert lines[at - 1].startswith(" action ")
@@ -297,7 +284,6 @@ def test_the_name_of_a_field_of_a_record_is_not_broken() -> None:
 
 
 def test_a_record_stands_whole_as_it_is_stored() -> None:
-    """Its parts, its place in the chain, and the very text that was hashed, hostile or not."""
     drawn = stored('{"event":"run.started","note":"\x1b[2J\u202eevil [b]x[/]","seq":100}')
     for text in ("AS STORED", "abab", "cdcd", "‹ESC›[2J‹RLO›evil [b]x[/]"):
         assert text in drawn.item
@@ -308,7 +294,6 @@ def test_a_record_stands_whole_as_it_is_stored() -> None:
 
 
 def test_what_a_verification_found_names_each_problem_and_a_gap_stands_where_it_is() -> None:
-    """A record that is not there is not skipped over."""
     gap = replace(LONG, records=tuple(each for each in LONG.records if each.seq != 3))
     drawn = Drawn(gap).go("audit")
     drawn.model.audit.set_viewport(70, 30)
@@ -365,7 +350,6 @@ RESULT = (FieldView(label="Result", value="\x1b[2J\u202eevil\nOUTCOME  denied\n"
 def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
     call: CallView, says: tuple[str, ...], absent: tuple[str, ...]
 ) -> None:
-    """Nothing that is gone is called empty, and nothing from outside reaches a column of ours."""
     drawn = call_page(call)
     assert all(each in drawn.words for each in says), drawn.words
     assert not any(each in drawn.item for each in absent)
@@ -380,7 +364,6 @@ def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
 
 
 def test_each_account_is_listed_with_its_status_and_why() -> None:
-    """And each connector that has none it could use; what others wrote is drawn as such."""
     vault = VaultStatus(state="unlocked", entries=2)
     drawn = Drawn(start(vault=vault, accounts=accounts(ANA, CHANGED, ENDED))).go("accounts", "work")
     for each in (
@@ -401,7 +384,6 @@ def test_each_account_is_listed_with_its_status_and_why() -> None:
 
 
 def test_what_stands_above_every_view() -> None:
-    """Test routes, `--accept-installed`, inspection, the vault's damage, a full disk: the worst first."""
     route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
     vault = VaultStatus(
         state="unlocked", entries=2, problem="vault.json is damaged.", unattended=True
