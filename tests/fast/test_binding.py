@@ -34,10 +34,9 @@ def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_f
 
 def _refused_problem(home: Path) -> Problem:
     released = _released()
+    action = load_action(released, "send-draft.md")
     with pytest.raises(FileProblems) as refused:
-        bind_placeholders(
-            released, load_action(released, "send-draft.md"), ConnectorStore(home).list()
-        )
+        bind_placeholders(released, action, ConnectorStore(home).list())
     (problem,) = refused.value.problems
     assert (problem.key, problem.line) == ("requires.connectors[0].hash", 9)
     return problem
@@ -55,10 +54,8 @@ def _installed(home: Path, tmp_path: Path, old: str, new: str) -> str:
 def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(
     home: Path, tmp_path: Path
 ) -> None:
-    assert (
-        "and there is none. Run `aileron connector install FOLDER`"
-        in _refused_problem(home).message
-    )
+    message = _refused_problem(home).message
+    assert "and there is none. Run `aileron connector install FOLDER`" in message
     _installed(home, tmp_path, 'version = "0.1.0"', 'version = "0.2.0"')
     assert "and there is none, only version 0.2.0. " in _refused_problem(home).message
 

@@ -9,12 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKERS = ("dataclass(", "define(", "frozen(", "attrs.")
 MANY = 5
 """Classes of so many fields have two at least that differ in name or type."""
-ALLOWED = {
-    (
-        "Look",
-        "LookView",
-    ): "what the service answered, which stays in the core, and what is shown of it"
-}
+ALLOWED = {("Look", "LookView"): "what the service answered stays in the core; this is shown of it"}
 """Values that may have the same fields, by name, and why."""
 
 

@@ -110,11 +110,8 @@ async def test_a_client_that_lists_nothing_is_known_by_its_first_call(core: Core
 async def test_no_request_over_a_socket_can_claim_anything(core: Core, url: str) -> None:
     """The route has no field and no header for claims; they come from this process alone."""
     said = {"call": {"call": "forged"}, "client": {"client": "forged"}}
-    headers = {
-        "Authorization": f"Bearer {core.token}",
-        "aileron.claims": json.dumps(said),
-        "aileron-claims": json.dumps(said),
-    }
+    forged = dict.fromkeys(("aileron.claims", "aileron-claims"), json.dumps(said))
+    headers = {"Authorization": f"Bearer {core.token}", **forged}
     async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
         run_ = f"{url}/v1/actions/send-draft/run"
         body: dict[str, Any] = {"args": {"draft_id": DRAFT}}
@@ -162,16 +159,12 @@ async def test_a_held_call_that_ends_undecided_has_stopped_waiting(core: Core, u
     async with agent_client(core, url, "legacy") as client:
         loop = asyncio.get_running_loop()
         call = loop.create_task(client.call_tool("send_draft", {"draft_id": DRAFT}))
-        view = await first_call(core)
+        id_ = (view := await first_call(core)).approval_id
         call.cancel()
         await core.view(view.approval_id, lambda v: v.stopped_waiting_at is not None)
         seen = len(core.views(view.approval_id))
         arguments = {"approval_id": view.approval_id, "wait_seconds": 20}
         status = loop.create_task(client.call_tool("check_action_status", arguments))
-        await core.until(
-            lambda: any(
-                each.stopped_waiting_at is None for each in core.views(view.approval_id)[seen:]
-            )
-        )
+        await core.until(lambda: None in [v.stopped_waiting_at for v in core.views(id_)[seen:]])
         await core.app.approvals.deny(view.approval_id, "no")
         assert (await status).is_error

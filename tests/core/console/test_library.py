@@ -53,17 +53,13 @@ async def test_what_is_withdrawn_is_gone_for_agents_at_once_and_comes_back(start
         assert rows == [("list-drafts.md",), ("send-draft.md",)]
         assert (await core.app.audit.verify()).problems == ()
         (record,) = await core.records("library.withdrawn")
-        assert (record["actor"], record["kind"], record["name"]) == (
-            "person",
-            "action",
-            "get-draft.md",
-        )
+        withdrawn = ("person", "action", "get-draft.md")
+        assert (record["actor"], record["kind"], record["name"]) == withdrawn
         with pytest.raises(Conflict, match="Nothing changed"):
             await withdraw(core, "get-draft")
     async with start(accept=False) as core:  # over a restart too
-        assert (
-            item_named(await items_of(core), "get-draft").reason == "You withdrew its acceptance."
-        )
+        shown = item_named(await items_of(core), "get-draft")
+        assert shown.reason == "You withdrew its acceptance."
         await accept_by_name(core, "get-draft")
         shown = item_named(await items_of(core), "get-draft")
         assert (shown.state, shown.reason, shown.accepted_by) == ("ready", "", "person")
@@ -168,25 +164,17 @@ async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_i
     assert said["broken.md"].reason
     assert said["sha256:" + "0" * 64].reason
     send = said["send-draft"]
-    assert (send.file, send.version, send.gated, send.preview, send.effect, send.steps) == (
-        "send-draft.md",
-        "0.1.0",
-        True,
-        "get_draft",
-        "SEND",
-        ("local://aileron/mail-drafts.send_draft",),
-    )
+    facts = (send.file, send.version, send.gated, send.preview, send.effect)
+    assert facts == ("send-draft.md", "0.1.0", True, "get_draft", "SEND")
+    assert send.steps == ("local://aileron/mail-drafts.send_draft",)
     place = f"store/connectors/{said[CONNECTOR].digest.replace(':', '/')}"
     assert said[CONNECTOR].file == place
     assert (home / place / "manifest.toml").is_file()
-    assert (send.connector, send.hosts) == (
-        "local://aileron/mail-drafts",
-        ("gmail.googleapis.com:443",),
-    )
+    assert send.connector == "local://aileron/mail-drafts"
+    assert send.hosts == ("gmail.googleapis.com:443",)
     assert said["get-draft"].effect == ""
-    assert {each.accepted_by for each in snapshot.library if each.state == "ready"} == {
-        "--accept-installed"
-    }
+    accepted_by = {each.accepted_by for each in snapshot.library if each.state == "ready"}
+    assert accepted_by == {"--accept-installed"}
 
 
 GATED_CHAIN = """\
@@ -204,16 +192,12 @@ async def test_the_list_says_of_every_file_what_the_console_says(start: Start, h
     """Regression: the list called ready what the console does not offer."""
     sent = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
     chain = sent.replace('"send-draft"', '"chain"').replace('["send_draft"]', '["send_draft", "update_draft"]')  # fmt: skip
-    (home / "actions" / "chain.md").write_text(
-        chain.replace("[approval]\n", GATED_CHAIN), encoding="utf-8"
-    )
+    chain = chain.replace("[approval]\n", GATED_CHAIN)
+    (home / "actions" / "chain.md").write_text(chain, encoding="utf-8")
     read = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")
-    (home / "actions" / "other.md").write_text(
-        read.replace('"get-draft"', '"other"').replace(
-            'version = "0.1.0"\nhash', 'version = "9.9.9"\nhash'
-        ),
-        encoding="utf-8",
-    )
+    other = read.replace('"get-draft"', '"other"')
+    other = other.replace('version = "0.1.0"\nhash', 'version = "9.9.9"\nhash')
+    (home / "actions" / "other.md").write_text(other, encoding="utf-8")
     async with start() as core:
         console = {
             entry.name: (entry.state, [problem.message for problem in entry.problems])
@@ -236,10 +220,8 @@ async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(
 ) -> None:
     path = home / "actions" / "send-draft.md"
     sent = path.read_text(encoding="utf-8")
-    path.write_text(
-        sent.replace('capabilities = ["send_draft"]', 'capabilities = ["get_draft"]'),
-        encoding="utf-8",
-    )
+    changed = sent.replace('capabilities = ["send_draft"]', 'capabilities = ["get_draft"]')
+    path.write_text(changed, encoding="utf-8")
     async with start():
         pass
     said = CliRunner().invoke(aileron, ["action", "list", "--home", str(home)]).stdout

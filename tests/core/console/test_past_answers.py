@@ -41,10 +41,8 @@ async def test_the_answers_that_a_shape_would_have_given_come_with_the_denied_on
         await core.do(Deny(approval_id=view.approval_id, reason="not to them"))
         now = await answered(core, to="b@c.example")
         found = await tried(core, now, 3)
-        assert next((each.approved, each.reason) for each in found.matching) == (
-            False,
-            "not to them",
-        )
+        newest = found.matching[0]
+        assert (newest.approved, newest.reason) == (False, "not to them")
         assert (found.looked_at, found.unread, found.misfits) == (len(found.matching), 0, ())
         assert (await tried(core, now, 1)).matching == ()
     rules = tmp_path / "policy.toml"

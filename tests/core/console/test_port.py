@@ -3,6 +3,7 @@
 import asyncio
 import queue
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -13,29 +14,22 @@ from aileron_core.connectors.protocol import Route
 from aileron_core.console.view_mapping import record_view
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, CoreLost, IntentRefused
 from aileron_core.console_port.intents import Approve, Deny
-from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.core_thread import CoreThread
 from aileron_core.errors import HomeError, Unavailable
 from aileron_core.home.layout import Home, HomeLock
 from aileron_core.runs import Call
 from tests.support.core_harness import DRAFT, Mailbox, install_examples, open_session
 
+E = TypeVar("E", bound=CoreEvent)
 
-def next_event(events: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
+
+def next_event(events: "queue.Queue[CoreEvent]", wanted: type[E], state: str = "") -> E:
     while True:
         event = events.get(timeout=60)
         if isinstance(event, wanted) and (
             not state or (isinstance(event, ApprovalUpdated) and event.view.state == state)
         ):
             return event
-
-
-def first_decidable(events: "queue.Queue[CoreEvent]") -> ApprovalView:
-    while True:
-        event = next_event(events, ApprovalUpdated)
-        assert isinstance(event, ApprovalUpdated)
-        if event.view.digest:
-            return event.view
 
 
 def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(
@@ -52,28 +46,21 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(
         assert (snapshot.approvals, snapshot.actions_ready) == ((), 3)
         assert core._loop is not None
 
-        def call(draft: str) -> None:
-            async def ask() -> None:
-                session = (await open_session(app)).session
-                await app.gate.run(
-                    Call(session=session, action="send-draft", args={"draft_id": draft})
-                )
+        async def ask() -> None:
+            session, args = (await open_session(app)).session, {"draft_id": DRAFT}
+            await app.gate.run(Call(session=session, action="send-draft", args=args))
 
-            assert core._loop is not None
-            asyncio.run_coroutine_threadsafe(ask(), core._loop).result(10)
-
-        call(DRAFT)
-        view = first_decidable(events)
+        asyncio.run_coroutine_threadsafe(ask(), core._loop).result(10)
+        while not (view := next_event(events, ApprovalUpdated).view).digest:
+            pass
         core.submit(Approve(approval_id=view.approval_id, digest="0" * 64))
         refused = next_event(events, IntentRefused)
-        assert isinstance(refused, IntentRefused)
         assert refused.call_id == view.approval_id
         assert "changed" in refused.message
         core.submit(Approve(approval_id=view.approval_id, digest=view.digest))
         next_event(events, ApprovalUpdated, "completed")
         core.submit(Deny(approval_id=view.approval_id))
         refused = next_event(events, IntentRefused)
-        assert isinstance(refused, IntentRefused)
         assert "the console approved it at" in refused.message
         assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
     finally:

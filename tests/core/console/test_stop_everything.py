@@ -89,12 +89,8 @@ async def test_calls_that_wait_for_a_thread_make_no_request(core: Core, mailbox:
     """32 guests run at once; the runs of those behind them have begun, and end without one."""
     mailbox.control(delay_seconds={"get": 20})
     sessions = [await core.another_session() for _ in range(5)]
-    loop = asyncio.get_running_loop()
-    calls = [
-        loop.create_task(core.call("get-draft", {"id": DRAFT}, session=session))
-        for session in sessions
-        for _ in range(8)
-    ]
+    get, loop = ("get-draft", {"id": DRAFT}), asyncio.get_running_loop()
+    calls = [loop.create_task(core.call(*get, session=each)) for each in sessions * 8]
     await wait_for_request(mailbox, f"GET {DRAFT}", 32)
     async with asyncio.timeout(PATIENCE):  # those behind them make no request to wait for
         while sum(held.row.state == "executing" for held in core.app.registry) < 40:
@@ -113,9 +109,8 @@ async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(
     call = calling(core, "get-draft", {"id": DRAFT})
     await wait_for_request(mailbox, f"GET {DRAFT}", 1)
     core.app.database._stopped = StorageUnavailable("full")
-    with pytest.raises(
-        StorageUnavailable, match=r"Running calls were stopped\. The rest could not"
-    ):
+    said = r"Running calls were stopped\. The rest could not"
+    with pytest.raises(StorageUnavailable, match=said):
         await stop(core)
     core.app.database._stopped = None
     async with asyncio.timeout(15):  # the service takes 20

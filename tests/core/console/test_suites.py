@@ -25,12 +25,8 @@ SECONDS = 1.0
 
 
 def add(home: Path, *paths: Path) -> int:
-    return add_actions(
-        CommandContext(home=home, json=True, color=False),
-        [str(path) for path in paths],
-        (),
-        unsigned=False,
-    )
+    context = CommandContext(home=home, json=True, color=False)
+    return add_actions(context, [str(path) for path in paths], (), unsigned=False)
 
 
 @pytest.fixture
@@ -82,11 +78,8 @@ async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
 ) -> None:
     add(home, large_suite)
     async with Core.open(home, accept=False) as core:
-        (connector,) = (
-            each
-            for each in (await core.app.console.snapshot()).not_accepted
-            if each.kind != "action"
-        )
+        held = (await core.app.console.snapshot()).not_accepted
+        (connector,) = (each for each in held if each.kind != "action")
         await core.app.library.accept("connector", connector.name, connector.digest, by="person")
         files = await held_actions(core)
         assert len(files) == ALL
@@ -145,9 +138,8 @@ async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_s
     files = await held_actions(core)
     changed = few / "actions" / "read-001.md"
     changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
-    with pytest.raises(
-        Conflict, match=r"Accepted 2 of 3\. Left out: read-001\.md, changed or removed"
-    ):
+    said = r"Accepted 2 of 3\. Left out: read-001\.md, changed or removed"
+    with pytest.raises(Conflict, match=said):
         await core.do(accept_suite(*files))
     (left,) = await held_actions(core)
     assert left.name == "read-001"
@@ -156,9 +148,8 @@ async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_s
 
 
 async def test_a_file_that_no_add_brought_is_an_item_of_its_own(start: Start, few: Path) -> None:
-    (few / "actions" / "late.md").write_text(
-        (few / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
-    )
+    late = (few / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
+    (few / "actions" / "late.md").write_text(late)
     changed = few / "actions" / "first-002.md"
     changed.write_bytes(changed.read_bytes() + b"\n")
     async with start(accept=False) as core:

@@ -104,14 +104,19 @@ def lock_settings(minutes: int) -> Settings:
     return Settings(vault=VaultSettings(lock_minutes=minutes))
 
 
+async def state_after(core: Core, clock: FrozenClock, seconds: float) -> str:
+    """Return the vault's state once it was looked at after *seconds*."""
+    clock.advance(seconds)
+    await core.app.vault_service.lock_if_idle()
+    return core.app.vault.state
+
+
 @pytest.mark.core(settings=lock_settings(60))
 async def test_it_is_locked_when_nobody_uses_it(core: Core, clock: FrozenClock) -> None:
     await core.app.vault_service.create(Secret(PHRASE), way="console")
     clock.advance(59 * 60)
     await core.app.console.submit(TouchVault())
-    clock.advance(59 * 60)
-    await core.app.vault_service.lock_if_idle()
-    assert core.app.vault.state == "unlocked"
+    assert await state_after(core, clock, 59 * 60) == "unlocked"
     clock.advance(60)
     await last_told(core, VaultStatus, "locked")
     record = (await core.until_record("vault.locked"))[-1]
@@ -122,9 +127,7 @@ async def test_it_is_locked_when_nobody_uses_it(core: Core, clock: FrozenClock) 
 @pytest.mark.core(settings=lock_settings(0))
 async def test_it_is_not_locked_by_itself_with_0_minutes(core: Core, clock: FrozenClock) -> None:
     await core.app.vault_service.create(Secret(PHRASE), way="console")
-    clock.advance(86400)
-    await core.app.vault_service.lock_if_idle()
-    assert core.app.vault.state == "unlocked"
+    assert await state_after(core, clock, 86400) == "unlocked"
 
 
 @pytest.mark.core(settings=lock_settings(1))
@@ -136,13 +139,9 @@ async def test_it_is_not_locked_in_the_middle_of_a_run(
     with hold_answers(mailbox, "POST send") as reached:
         await core.approve(view)
         await reached()
-        clock.advance(61)
-        await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "unlocked"
+        assert await state_after(core, clock, 61) == "unlocked"
     await core.ended(view)
-    clock.advance(61)
-    await core.app.vault_service.lock_if_idle()
-    assert core.app.vault.state == "locked"
+    assert await state_after(core, clock, 61) == "locked"
 
 
 @pytest.mark.core(settings=lock_settings(1))
@@ -155,12 +154,8 @@ async def test_runs_put_it_off_for_ten_minutes_and_no_longer(
     with hold_answers(mailbox, "POST send") as reached:
         await core.approve(view)
         await reached()
-        clock.advance(60 + 599)
-        await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "unlocked"
-        clock.advance(1)
-        await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "locked"
+        assert await state_after(core, clock, 60 + 599) == "unlocked"
+        assert await state_after(core, clock, 1) == "locked"
 
 
 @pytest.mark.core(settings=lock_settings(1))
@@ -176,16 +171,10 @@ async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(
         assert after.terms.key_providers == ("openai",)
         assert after.placeholder_hash == token_hash(session.placeholder)
         await core.app.vault_service.unlock(Secret(PHRASE), way="console")
-        clock.advance(61)
-        await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "unlocked"
+        assert await state_after(core, clock, 61) == "unlocked"
         await core.app.session_service.end(session_id, "it was over")
-        clock.advance(59)
-        await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "unlocked"
-        clock.advance(2)
-        await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "locked"
+        assert await state_after(core, clock, 59) == "unlocked"
+        assert await state_after(core, clock, 2) == "locked"
 
 
 async def test_what_was_shown_is_sealed_while_locked_and_read_after_a_restart(start: Start) -> None:

@@ -81,11 +81,8 @@ async def make_calls(core: Core, clock: FrozenClock, count: int) -> None:
                 last_record=tx.next_seq(),
             )
             run_table.insert(tx, copy)
-            tx.record(
-                AuditRecord(
-                    at=rfc3339(at), event=AuditEvent.RUN_COMPLETED, summary="", run=copy.run_id
-                )
-            )
+            done, run = AuditEvent.RUN_COMPLETED, copy.run_id
+            tx.record(AuditRecord(at=rfc3339(at), event=done, summary="", run=run))
 
     await core.app.database.write(unit)
     clock.advance(count)
@@ -103,15 +100,12 @@ async def test_600_calls_are_read_page_by_page_after_a_restart_and_found_by_thei
         read = await pages(core, HistoryQuery())
         found = [call.approval for page in read for call in page.calls]
         assert max(len(page.calls) for page in read) == 200
-        assert [v.requested_at for v in found] == sorted(
-            (v.requested_at for v in found), reverse=True
-        )
+        times = [view.requested_at for view in found]
+        assert times == sorted(times, reverse=True)
         assert len({view.run_id for view in found}) == 600
         assert {page.total for page in read} == {600}
-        assert [field.value for view in found for field in view.arguments][-2:] == [
-            "draft-0001-",
-            DRAFT,
-        ]
+        values = [field.value for view in found for field in view.arguments]
+        assert values[-2:] == ["draft-0001-", DRAFT]
         read = await pages(core, HistoryQuery(words=("DRAFT-0007",)))
         assert [len(page.calls) for page in read if page.calls] == [1]
         assert sum(page.searched for page in read) == 600
@@ -150,22 +144,17 @@ async def test_calls_are_found_by_agent_action_outcome_and_time(
         return [call.approval.shown_state for call in await calls(core, query)]
 
     async with start() as core:
-        assert await outcomes(HistoryQuery()) == ["pending", "denied", "completed"]
+        everything = ["pending", "denied", "completed"]
+        assert await outcomes(HistoryQuery()) == everything
         assert await outcomes(HistoryQuery(actions=("GET-",))) == ["completed"]
         assert await outcomes(HistoryQuery(outcomes=("denied", "pending"))) == ["pending", "denied"]
-        assert await outcomes(HistoryQuery(agents=("claude",))) == [
-            "pending",
-            "denied",
-            "completed",
-        ]
+        assert await outcomes(HistoryQuery(agents=("claude",))) == everything
         assert await outcomes(HistoryQuery(agents=("codex",))) == []
         assert await outcomes(HistoryQuery(since=at)) == ["pending", "denied"]
         assert await outcomes(HistoryQuery(until=at)) == ["completed"]
         assert await outcomes(HistoryQuery(words=("wrong", "list"))) == ["denied"]
         refused = await records(core, HistoryQuery())
-        assert [(each.event, each.action) for each in refused] == [
-            ("call.refused", "no-such-action")
-        ]
+        assert [(e.event, e.action) for e in refused] == [("call.refused", "no-such-action")]
         assert await records(core, HistoryQuery(outcomes=("refused",))) == refused
         assert await records(core, HistoryQuery(outcomes=("denied",))) == []
 
@@ -221,9 +210,8 @@ async def test_no_record_is_left_out_where_the_clock_stepped_back_and_none_is_pa
         parsed.clear()
         read = await pages(core, HistoryQuery(words=("no-such",), lifecycle=True), 1)
     assert len(read) > len(whole.calls) == 12
-    assert len(parsed) <= len(whole.records) + len(read), (
-        "those of every page were, again and again"
-    )
+    # those of every page were, again and again
+    assert len(parsed) <= len(whole.records) + len(read)
 
 
 async def test_what_a_decided_call_was_about_is_read_again_once_the_vault_is_unlocked(
@@ -260,33 +248,28 @@ async def test_without_a_vault_what_is_not_kept_is_said(start: Start, clock: Fro
         clock.advance(31 * DAY)
         await core.app.contents.forget_due()
         (call,) = await calls(core)
-        assert (call.approval.forgotten, call.approval.sealed, call.approval.state) == (
-            True,
-            "",
-            "completed",
-        )
+        view = call.approval
+        assert (view.forgotten, view.sealed, view.state) == (True, "", "completed")
         (page,) = await pages(core, HistoryQuery(words=(DRAFT,)))
         assert (page.calls, page.sealed, page.not_kept) == ((), 0, 1)
 
 
-async def test_a_call_whose_row_another_program_changed_says_so(kept: Kept) -> None:
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [("UPDATE runs SET args = replace(args, 'r-', 'q-')", ()), (FORGED, ("forged",))],
+    ids=["arguments", "a result in their place"],
+)
+async def test_a_call_whose_row_another_program_changed_says_so(
+    kept: Kept, edit: str, words: tuple[str, ...]
+) -> None:
+    """The call's page said so; the list and its search did not."""
     async with kept.open() as core:
         await core.call("get-draft", {"id": DRAFT})
         (call,) = await calls(core)
         assert not call.edited
-    kept.edit("UPDATE runs SET args = replace(args, 'r-', 'q-')")
+    kept.edit(edit)
     async with kept.open() as core:
-        (call,) = await calls(core)
-    assert call.edited
-
-
-async def test_a_result_in_the_place_of_deleted_arguments_is_marked_as_edited(kept: Kept) -> None:
-    """The call's page said so; the list and its search did not."""
-    async with kept.open() as core:
-        await core.call("get-draft", {"id": DRAFT})
-    kept.edit(FORGED)
-    async with kept.open() as core:
-        (call,) = await calls(core, HistoryQuery(words=("forged",)))
+        (call,) = await calls(core, HistoryQuery(words=words))
     assert call.edited
 
 
@@ -345,10 +328,7 @@ async def test_the_last_hours_are_counted_from_the_store_after_a_restart(
         clock.advance(50)
         await core.approve(approved)
         await core.ended(approved)
-        for _ in range(3):
-            with pytest.raises(AileronError):
-                await core.call("no-such-action", {})
-        await core.app.gate.refused_calls.sweep(everything=True)
+        await refuse(core, "no-such-action", "no-such-action", "no-such-action")
     async with start() as core:
         earlier, hour = (await counted(core)).hours
         assert (earlier.calls, earlier.median_wait) == (0, None)

@@ -37,10 +37,8 @@ async def sealed_later(core: Core, clock: FrozenClock) -> None:
 
 def call_text(call: CallView) -> str:
     """Return every argument, result, failure and reason of *call* in one text."""
-    fields = [*call.approval.arguments, *call.result]
-    return " ".join(
-        [*(field.value for field in fields), call.approval.outcome, call.approval.reason]
-    )
+    values = [field.value for field in (*call.approval.arguments, *call.result)]
+    return " ".join([*values, call.approval.outcome, call.approval.reason])
 
 
 async def four_calls(core: Core) -> dict[str, str]:
@@ -113,12 +111,8 @@ async def test_an_agent_that_asks_later_has_the_same_answer_unless_it_is_locked(
         again = await core.call("get-draft", {"id": DRAFT}, key="read")
         assert (again.row.run_id, again.row.output) == (first.row.run_id, first.row.output)
         kept.keys.locked = True
-        locked = await core.call("get-draft", {"id": DRAFT}, key="read")
-        assert (locked.row.run_id, locked.row.state, locked.row.output) == (
-            first.row.run_id,
-            "completed",
-            None,
-        )
+        row = (await core.call("get-draft", {"id": DRAFT}, key="read")).row
+        assert (row.run_id, row.state, row.output) == (first.row.run_id, "completed", None)
         assert len(writes(kept.mailbox)) == asked
 
 
@@ -237,12 +231,9 @@ async def test_arguments_that_another_program_sealed_are_not_shown(kept: Kept) -
             {"args": {"id": "forged"}, "progress": None, "content_key": None},
             {"to": "nobody"},
         ]
+        put = "UPDATE sealed SET sealed = ? WHERE run_id = ? AND part = 'arguments'"
         for forged in forgeries:
-            kept.edit(
-                "UPDATE sealed SET sealed = ? WHERE run_id = ? AND part = 'arguments'",
-                seal(forged, label, public),
-                row.run_id,
-            )
+            kept.edit(put, seal(forged, label, public), row.run_id)
             call = await core.opened(row.run_id)
             assert call.approval.arguments == ()
             assert "Another program changed it" in call.approval.sealed

@@ -6,19 +6,10 @@ from aileron_core.console_port.field_views import FieldChangeView
 from aileron_core.runs import PreviewResult
 from aileron_core.runs.live_run import PreviewChange
 
-PREVIEW = Preview(
-    op="get_draft",
-    render=(("To", "to"), ("Cc", "cc"), ("Body", "body")),
-    multiline=frozenset({"Body"}),
-)
-ACTION = Action(
-    name="send-draft",
-    version="1",
-    source="",
-    requires=(),
-    intent="",
-    approval=Approval(required=True, preview=PREVIEW),
-)
+RENDER = (("To", "to"), ("Cc", "cc"), ("Body", "body"))
+PREVIEW = Preview(op="get_draft", render=RENDER, multiline=frozenset({"Body"}))
+GATED = Approval(required=True, preview=PREVIEW)
+ACTION = Action(name="send-draft", version="1", source="", requires=(), intent="", approval=GATED)
 SEEN = PreviewResult(status="ready", output={"to": "sam", "body": "Hi\nSam"}, fetched_at=1.0)
 
 

@@ -16,7 +16,7 @@ from aileron_core.devices.pairing import (
     Pairings,
     Program,
 )
-from aileron_core.devices.signed import Decision, is_key, is_signed, request_text
+from aileron_core.devices.signed import Decision, is_signed, request_text
 from aileron_core.errors import AileronError, Conflict, Forbidden, NotFound, Unauthorized
 from tests.support.frozen_clock import FrozenClock
 from tests.support.paired_devices import new_key, point_of, sign
@@ -188,10 +188,3 @@ def test_a_signature_of_another_size_is_none(size: int) -> None:
     key = new_key()
     assert not is_signed(point_of(key), bytes(size), b"text")
     assert is_signed(point_of(key), sign(key, b"text"), b"text")
-
-
-def test_a_key_is_an_uncompressed_point() -> None:
-    point = point_of(new_key())
-    assert is_key(point)
-    for wrong in (b"", point[:64], point + b"\0", b"\4" + bytes(64), b"\2" + point[1:33]):
-        assert not is_key(wrong)

@@ -51,9 +51,8 @@ def tracked(*patterns: str) -> Iterator[tuple[str, str]]:
 @cache
 def anchors(page: Path) -> frozenset[str]:
     """Return the anchors of a page's headings, as GitHub makes them."""
-    text = re.sub(
-        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     found: set[str] = set()
     for heading in re.findall(r"^#+ +(.*)$", text, re.MULTILINE):
         shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip()
@@ -123,9 +122,8 @@ def test_every_dependency_has_a_line_that_says_what_it_carries() -> None:
 
 
 def test_the_first_heading_of_the_changelog_is_unreleased_or_the_version() -> None:
-    version = __version__
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert headings[0] in ("Unreleased", version)
+    assert headings[0] in ("Unreleased", __version__)
 
 
 GENERATED = ROOT / "docs" / "command-line.md"
@@ -156,9 +154,7 @@ def parameters_of(words: list[str]) -> dict[str, object]:
     return context.params
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, *CONNECTORS], ids=lambda page: str(page.relative_to(ROOT))
-)
+@pytest.mark.parametrize("page", [*PAGES, *CONNECTORS], ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_command_on_a_page_can_be_typed(page: Path) -> None:
     for words in commands_in(page):
         try:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE
@@ -29,43 +29,62 @@ from aileron_core.home.owner import (
 from aileron_core.server.sockets import bind_unix
 
 
-def test_a_home_of_another_user_has_no_owner_to_believe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever locks a folder that is not ours may be anybody."""
+@pytest.fixture
+def prepared(tmp_path: Path) -> Home:
     home = Home(tmp_path / "home")
     home.prepare()
-    lock = HomeLock(home)
+    return home
+
+
+@pytest.fixture
+def owned(prepared: Home) -> Iterator[Home]:
+    """A home that this process owns."""
+    lock = HomeLock(prepared)
     lock.acquire()
+    yield prepared
+    lock.release()
+
+
+def holding(home: Home) -> "subprocess.Popen[bytes]":
+    """Return a process that owns the home as soon as it has written a line."""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from aileron_core.home.layout import Home, HomeLock\n"
+        "lock = HomeLock(Home(Path(sys.argv[1]))); lock.acquire()\n"
+        "print(flush=True); sys.stdin.read()"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(home.path)], stdin=PIPE, stdout=PIPE, bufsize=0
+    )
+
+
+def test_a_home_of_another_user_has_no_owner_to_believe(
+    owned: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever locks a folder that is not ours may be anybody."""
     ours = os.getuid()
     monkeypatch.setattr(owner.os, "getuid", lambda: ours + 1)
     with pytest.raises(OwnerNotVerified, match="belongs to another user") as raised:
-        lock_owner(home.path)
+        lock_owner(owned.path)
     assert raised.value.reason == "foreign_home"
-    lock.release()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 def test_without_the_kernels_table_nobody_is_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    owned: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`daemon.json` is no substitute for it: any program of this user can write that."""
-    home = Home(tmp_path / "home")
-    home.prepare()
-    home.daemon_file.write_text(f'{{"pid": {os.getpid()}}}', encoding="utf-8")
-    lock = HomeLock(home)
-    lock.acquire()
+    owned.daemon_file.write_text(f'{{"pid": {os.getpid()}}}', encoding="utf-8")
 
     def no_proc(path: str, *_: object, **__: object) -> None:
         raise FileNotFoundError(2, "No such file or directory", path)
 
     monkeypatch.setattr(owner, "open", no_proc, raising=False)
     with pytest.raises(OwnerNotVerified, match="kernel does not say") as raised:
-        lock_owner(home.path)
+        lock_owner(owned.path)
     assert raised.value.reason == "unknown"
     with pytest.raises(HomeError, match="another process"):
-        HomeLock(home).acquire()
-    lock.release()
+        HomeLock(owned).acquire()
 
 
 @pytest.mark.parametrize(
@@ -73,17 +92,15 @@ def test_without_the_kernels_table_nobody_is_believed(
     [('{"pid": 7}', True, 7), ('{"pid": 7}', False, None), ('{"pid": "7"}', True, None), ("", True, None)],
 )  # fmt: skip
 def test_where_the_kernel_has_no_table_the_pid_on_file_counts_while_the_lock_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, locked: bool, pid: int | None
+    prepared: Home, monkeypatch: pytest.MonkeyPatch, content: str, locked: bool, pid: int | None
 ) -> None:
     """macOS: what a dead console left in `daemon.json` makes nobody an owner."""
-    home = Home(tmp_path / "home")
-    home.prepare()
-    home.daemon_file.write_text(content, encoding="utf-8")
-    lock = HomeLock(home)
+    prepared.daemon_file.write_text(content, encoding="utf-8")
+    lock = HomeLock(prepared)
     if locked:
         lock.acquire()
     monkeypatch.setattr(owner.sys, "platform", "darwin")
-    assert lock_owner(home.path) == pid
+    assert lock_owner(prepared.path) == pid
     lock.release()
 
 
@@ -122,16 +139,14 @@ class PagedFile(io.FileIO):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 def test_the_owner_is_found_while_other_locks_come_and_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, prepared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: on a busy machine a command said that no console runs, one time in fifty.
 
     The kernel counts the lines that it has given: where locks end after the first page, the second
     begins as many lines too late.
     """
-    home = Home(tmp_path / "home")
-    home.prepare()
-    lock = HomeLock(home)
+    lock = HomeLock(prepared)
     processors = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(processors)})  # the kernel has a list of locks for each
     with ExitStack() as others:
@@ -151,38 +166,28 @@ def test_the_owner_is_found_while_other_locks_come_and_go(
             return io.BufferedReader(PagedFile(path, others.close))
 
         monkeypatch.setattr(owner, "open", paged, raising=False)
-        assert lock_owner(home.path) == os.getpid()
+        assert lock_owner(prepared.path) == os.getpid()
     assert len(reads) > 1, "the first reading found it: this proves nothing"
     lock.release()
 
 
-def test_a_home_is_opened_while_somebody_asks_who_owns_it(tmp_path: Path) -> None:
+def test_a_home_is_opened_while_somebody_asks_who_owns_it(prepared: Home) -> None:
     """Who asks holds a shared lock for a moment; a console that starts then does not give up."""
-    home = Home(tmp_path / "home")
-    home.prepare()
-    handle = os.open(home.path, os.O_RDONLY)
+    handle = os.open(prepared.path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_SH)
     threading.Timer(0.1, os.close, [handle]).start()
-    lock = HomeLock(home)
+    lock = HomeLock(prepared)
     lock.acquire()
-    assert lock_owner(home.path) == os.getpid()
+    assert lock_owner(prepared.path) == os.getpid()
     lock.release()
 
 
 def test_a_console_that_was_restarted_while_it_was_asked_for_is_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prepared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that held the lock before the connection is not the one that answers it."""
-    home = Home(tmp_path / "home")
-    home.prepare()
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from aileron_core.home.layout import Home, HomeLock\n"
-        "HomeLock(Home(Path(sys.argv[1]))).acquire(); print(flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", code, str(home.path)]
-    lock = HomeLock(home)
-    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as before, bind_unix(home.socket):
+    lock = HomeLock(prepared)
+    with holding(prepared) as before, bind_unix(prepared.socket):
         assert before.stdout is not None
         assert before.stdout.readline() == b"\n"
 
@@ -193,7 +198,7 @@ def test_a_console_that_was_restarted_while_it_was_asked_for_is_believed(
             return connect_unix(path, timeout)
 
         monkeypatch.setattr(owner, "connect_unix", restarted)
-        with connect_to_owner(home.path, 5) as connection:
+        with connect_to_owner(prepared.path, 5) as connection:
             assert peer_of(connection) == (os.getpid(), os.getuid())
     lock.release()
 
@@ -207,7 +212,7 @@ def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o700, path
 
 
-def test_a_folder_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_of_another_program_and_a_file_are_refused_as_home(tmp_path: Path) -> None:
     folder = tmp_path / "aileron"
     folder.mkdir(mode=0o755)
     (folder / "flaps.cfg").write_text("theirs", encoding="utf-8")
@@ -217,22 +222,17 @@ def test_a_folder_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path
     assert sorted(path.name for path in folder.iterdir()) == ["flaps.cfg", "log"]
     assert folder.stat().st_mode & 0o777 == 0o755
     assert (folder / "log").stat().st_mode & 0o777 == 0o755
-
-
-def test_a_file_in_place_of_the_home_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("", encoding="utf-8")
     with pytest.raises(HomeError, match="cannot be used as Aileron's home"):
         Home(tmp_path / "home").prepare()
 
 
-def test_one_process_owns_a_home_and_the_second_is_told_who(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    home.prepare()
-    assert lock_owner(home.path) is None
-    first, second = HomeLock(home), HomeLock(home)
+def test_one_process_owns_a_home_and_the_second_is_told_who(prepared: Home) -> None:
+    assert lock_owner(prepared.path) is None
+    first, second = HomeLock(prepared), HomeLock(prepared)
     first.acquire()
-    assert lock_owner(home.path) == os.getpid()
-    for entry in home.path.iterdir():
+    assert lock_owner(prepared.path) == os.getpid()
+    for entry in prepared.path.iterdir():
         if entry.is_file():
             entry.unlink()
     with pytest.raises(HomeError, match=rf"is already running on .* \(process {os.getpid()}\)"):
@@ -245,13 +245,9 @@ def test_one_process_owns_a_home_and_the_second_is_told_who(tmp_path: Path) -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the pid in daemon.json counts")
 def test_the_owner_is_found_where_st_dev_is_not_the_device_of_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    owned: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: on btrfs every command said that no console runs."""
-    home = Home(tmp_path / "home")
-    home.prepare()
-    lock = HomeLock(home)
-    lock.acquire()
     whole = os.fstat
 
     def other_device(handle: int) -> os.stat_result:
@@ -260,32 +256,18 @@ def test_the_owner_is_found_where_st_dev_is_not_the_device_of_the_lock(
         return os.stat_result(found)
 
     monkeypatch.setattr(owner.os, "fstat", other_device)
-    assert lock_owner(home.path) == os.getpid()
-    lock.release()
+    assert lock_owner(owned.path) == os.getpid()
 
 
-def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    home.prepare()
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from aileron_core.home.layout import Home, HomeLock\n"
-        "lock = HomeLock(Home(Path(sys.argv[1]))); lock.acquire()\n"
-        "print('locked', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(home.path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
+def test_the_lock_ends_with_its_process(prepared: Home) -> None:
+    with holding(prepared) as child:
         assert child.stdout is not None
-        assert child.stdout.readline() == "locked\n"
-        assert lock_owner(home.path) == child.pid
+        assert child.stdout.readline() == b"\n"
+        assert lock_owner(prepared.path) == child.pid
         with pytest.raises(HomeError, match=f"process {child.pid}"):
-            HomeLock(home).acquire()
+            HomeLock(prepared).acquire()
         child.kill()
-    lock = HomeLock(home)
+    lock = HomeLock(prepared)
     lock.acquire()
     lock.release()
 

@@ -77,39 +77,16 @@ wall_seconds = 60
 
 # Send
 """
+MORE = (
+    ("teamId", "String", 'description = ""'),
+    ("filter", "IssueFilter", 'description = "which"\nrequired = false'),
+    ("limit", "Boolean", 'description = "all"\nrequired = false'),
+    ("limit", "Int", 'description = "how many"\nrequired = false'),
+    ("limit", "array", 'items_type = "string"\ndescription = "names"\nrequired = false'),
+)
+INPUTS = "".join(f'[[inputs]]\nname = "{n}"\ntype = "{t}"\n{rest}\n\n' for n, t, rest in MORE)
 LENIENT = VALID.replace(b'["send", "read"]', b'["read"]').replace(
-    b"""[limits]""",
-    b"""[[inputs]]
-name = "teamId"
-type = "String"
-description = ""
-
-[[inputs]]
-name = "filter"
-type = "IssueFilter"
-description = "which"
-required = false
-
-[[inputs]]
-name = "limit"
-type = "Boolean"
-description = "all"
-required = false
-
-[[inputs]]
-name = "limit"
-type = "Int"
-description = "how many"
-required = false
-
-[[inputs]]
-name = "limit"
-type = "array"
-items_type = "string"
-description = "names"
-required = false
-
-[limits]""",
+    b"[limits]", f"{INPUTS}[limits]".encode()
 )
 WORDS = [
     "+++", "\n", "[", "]", "[[", "]]", "{", "}", "=", ".", ",", '"', "'", '"""', "'''", "#", "\\",
@@ -207,13 +184,8 @@ def test_the_finder_of_positions_never_raises(text: str) -> None:
 
 
 KEY = st.one_of(st.sampled_from(["a", "b", "c-1"]), st.text(max_size=4))
-SCALAR = st.one_of(
-    st.booleans(),
-    st.integers(-(2**60), 2**60),
-    st.text(max_size=6),
-    st.dates(),
-    st.just("[x]\n# = {"),
-)
+NUMBER = st.integers(-(2**60), 2**60)
+SCALAR = st.booleans() | NUMBER | st.text(max_size=6) | st.dates() | st.just("[x]\n# = {")
 VALUE = st.recursive(
     SCALAR,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEY, inner, max_size=3)),
@@ -232,13 +204,8 @@ def toml(value: Any) -> str:
 
 def paths(value: Any, path: tuple[str | int, ...] = ()) -> set[tuple[str | int, ...]]:
     found = {path} if path else set()
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
+    items: Any = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, list) else items
     for key, item in items:
         found |= paths(item, (*path, key))
     return found

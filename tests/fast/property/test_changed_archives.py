@@ -32,20 +32,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 PARTS = 2
 EACH = 25_000 // PARTS if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 250
 """Of each kind; 100,000 in all in `make fuzz`."""
-TOKENS = (
-    b"\0" * 512,
-    b"\xff",
-    b"\n",
-    b'"',
-    b"=",
-    b"]",
-    b"../",
-    b"1" * 40,
-    b"+++\n",
-    b"\r",
-    b"'''",
-    b"{}",
-)
+SIGNS = tuple(bytes([each]) for each in b'\xff\n"=]\r')
+TOKENS = (*SIGNS, b"\0" * 512, b"../", b"1" * 40, b"+++\n", b"'''", b"{}")
 KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
 
 

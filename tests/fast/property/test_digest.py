@@ -138,9 +138,8 @@ def test_each_member_changes_the_digest(other: Consent) -> None:
 
 
 def test_the_order_of_hosts_and_arguments_does_not_matter() -> None:
-    turned = replace(
-        CONSENT, hosts=["a.example:443", "b.example:443"], args={"count": 3, "draft_id": "r-1"}
-    )
+    hosts = ["a.example:443", "b.example:443"]
+    turned = replace(CONSENT, hosts=hosts, args={"count": 3, "draft_id": "r-1"})
     assert consent_digest(turned) == consent_digest(CONSENT)
 
 

@@ -76,14 +76,9 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
     for data in (f'["{spelled}"]', f'{{"{spelled}": 1}}', f'["{"y" * 100}", "{half}"]'):
         with pytest.raises(MalformedString, match="contains a lone surrogate"):
             load_slices(data.encode())
+    long, read = f'["{spelled}{"z" * 70}"]', LongString.utf8 if to_utf8 else LongString.text
     with pytest.raises(MalformedString):
-        load_json(
-            f'["{spelled}{"z" * 70}"]'.encode(),
-            at_once,
-            convert_long_string=lambda found: (
-                found.utf8(at_once) if to_utf8 else found.text(at_once)
-            ),
-        )
+        load_json(long.encode(), at_once, convert_long_string=lambda found: read(found, at_once))
     escaped = f'["{"x" * 100}\\{half}"]'
     assert load_slices(escaped.encode()) == json.loads(escaped)
 
@@ -125,11 +120,8 @@ def test_what_is_left_out_of_a_large_value_is_the_end_of_it_and_no_other_part(
 
 @given(LONG)
 def test_a_long_text_is_the_same_in_utf8(text: str) -> None:
-    (found,) = load_json(
-        json.dumps([text + "x" * 64]).encode(),
-        at_once,
-        convert_long_string=lambda long: long.utf8(at_once),
-    )
+    data = json.dumps([text + "x" * 64]).encode()
+    (found,) = load_json(data, at_once, convert_long_string=lambda long: long.utf8(at_once))
     assert found == (text + "x" * 64).encode()
 
 
@@ -151,16 +143,12 @@ def test_others_get_a_turn_after_each_slice_and_may_end_it(monkeypatch: pytest.M
     def turn() -> None:
         turns.append(1)
 
-    assert load_json(data, turn, convert_long_string=lambda text: text.text(turn)) == [
-        "\n" * 50_000
-    ]
+    (found,) = load_json(data, turn, convert_long_string=lambda text: text.text(turn))
+    assert found == "\n" * 50_000
     assert len(turns) >= 2 * len(data) // 1000  # once to find its end, once to read it
 
-    class Over(Exception):
-        pass
-
     def over() -> None:
-        raise Over
+        raise LookupError
 
-    with pytest.raises(Over):
+    with pytest.raises(LookupError):
         load_json(data, over, convert_long_string=LongString.__len__)

@@ -18,22 +18,8 @@ VALUE = st.recursive(
         st.dictionaries(st.sampled_from(["a", "b", "name", "value"]), inner),
     ),
 )
-PIECE = st.sampled_from(
-    [
-        "${args.x}",
-        "${args.teamId}",
-        "${s.a}",
-        "${s.a.0}",
-        "${s.b.name}",
-        "text ",
-        "$",
-        "{",
-        "}",
-        "${",
-        "${q.a}",
-        "",
-    ]
-)
+REFERENCES = ["${args.x}", "${args.teamId}", "${s.a}", "${s.a.0}", "${s.b.name}", "${q.a}"]
+PIECE = st.sampled_from([*REFERENCES, "text ", "$", "{", "}", "${", ""])
 STRING = st.lists(PIECE, max_size=4).map("".join)
 TEMPLATE = st.dictionaries(
     st.text(max_size=3),

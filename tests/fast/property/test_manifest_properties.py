@@ -6,47 +6,12 @@ from hypothesis import strategies as st
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.errors import FileProblems
 
-_KEYS = st.sampled_from(
-    [
-        "connector",
-        "capabilities",
-        "network",
-        "credential",
-        "oauth2",
-        "spawn",
-        "hosts",
-        "kind",
-        "name",
-        "version",
-        "idempotency",
-        "default",
-        "format",
-        "scopes",
-        "programs",
-        "x",
-    ]
-)
-_VALUES = st.sampled_from(
-    [
-        '"a"',
-        '"local://a/b"',
-        '"1.0.0"',
-        "1",
-        "1.5",
-        "true",
-        "[]",
-        "[1]",
-        '["a:1"]',
-        "{}",
-        "[{}]",
-        '"oauth2"',
-        '"api_key"',
-        '"{key}"',
-        "2020-01-01",
-        "nan",
-        '{a = {argv = ["x"]}}',
-    ]
-)
+_TABLES = ["connector", "capabilities", "network", "credential", "oauth2", "spawn", "hosts"]
+_MEMBERS = ["kind", "name", "version", "idempotency", "default", "format", "scopes", "programs"]
+_KEYS = st.sampled_from([*_TABLES, *_MEMBERS, "x"])
+_TEXTS = ['"a"', '"local://a/b"', '"1.0.0"', '"oauth2"', '"api_key"', '"{key}"']
+_OTHERS = ["1", "1.5", "true", "[]", "[1]", '["a:1"]', "{}", "[{}]", "2020-01-01", "nan"]
+_VALUES = st.sampled_from([*_TEXTS, *_OTHERS, '{a = {argv = ["x"]}}'])
 _HEADERS = st.lists(_KEYS, min_size=1, max_size=3).map(lambda keys: f"[{'.'.join(keys)}]")
 _LINES = st.one_of(_HEADERS, st.tuples(_KEYS, _VALUES).map(" = ".join))
 

@@ -35,10 +35,9 @@ def test_the_table_has_exactly_the_edges_that_are_drawn_here() -> None:
 
 
 def test_final_states_are_the_six_ends() -> None:
-    assert {str(state) for state in FINAL} == {
-        "completed", "failed", "unknown", "denied", "expired", "withdrawn",
-    }  # fmt: skip
-    assert {str(state) for state in FINAL} == FINAL_STATES
+    final = {str(state) for state in FINAL}
+    assert final == {"completed", "failed", "unknown", "denied", "expired", "withdrawn"}
+    assert final == FINAL_STATES
     assert set(get_args(ShownState)) == {str(state) for state in RunState}
     assert OPEN.isdisjoint(FINAL)
 

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -15,14 +15,9 @@ from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, Unr
 from aileron_core.storage.database import Database, Tx
 
 
-def storage_record(summary: str = "something happened") -> AuditRecord:
-    return AuditRecord(
-        at="2026-10-08T14:02:00.000Z", event=AuditEvent.STORAGE_MENDED, summary=summary
-    )
-
-
 def put(key: str) -> AuditRecord:
-    return storage_record(f"put {key}")
+    at, event = "2026-10-08T14:02:00.000Z", AuditEvent.STORAGE_MENDED
+    return AuditRecord(at=at, event=event, summary=f"put {key}")
 
 
 def put_row(tx: Tx, key: str, value: str = "1") -> None:
@@ -54,125 +49,121 @@ async def keys_in(database: Database) -> list[str]:
 
 
 async def count(database: Database) -> int:
-    return int(
-        (await database.read(lambda c: c.execute("SELECT COUNT(*) FROM audit").fetchone()))[0]
+    row = await database.read(lambda c: c.execute("SELECT COUNT(*) FROM audit").fetchone())
+    return row[0]
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    async with open_database(tmp_path / "a.db") as opened:
+        yield opened
+
+
+async def test_a_change_without_a_record_is_refused_and_undone(database: Database) -> None:
+    with pytest.raises(UnrecordedChange, match="1 rows"):
+        await database.write(lambda tx: put_row(tx, "secretly"))
+    assert await keys_in(database) == []
+    await database.write(recording_unit("openly"))  # type: ignore[arg-type]
+    assert await keys_in(database) == ["openly"]
+
+
+async def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(
+    database: Database,
+) -> None:
+    def failing(tx: Tx) -> None:
+        put_row(tx, "half")
+        tx.record(put("half"))
+        raise LookupError("in the middle")
+
+    gate = threading.Event()
+    # The writer is busy, so what follows is one group.
+    first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
+    rest = [
+        asyncio.ensure_future(database.write(unit))  # type: ignore[arg-type]
+        for unit in (recording_unit("a"), failing, recording_unit("b"), recording_unit("a"))
+    ]
+    await asyncio.sleep(0)
+    gate.set()
+    await first
+    ends = await asyncio.gather(*rest, return_exceptions=True)
+    assert [type(end) for end in ends] == [int, LookupError, int, sqlite3.IntegrityError]
+    assert await keys_in(database) == ["a", "b"]
+    assert await count(database) == 2
+    assert (ends[0], ends[2]) == (1, 2)
+
+
+async def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(
+    database: Database,
+) -> None:
+    heads: list[int] = []
+    groups: list[int] = []
+
+    def sink(head: object, committed: object) -> None:
+        heads.append(head.seq)  # type: ignore[attr-defined]
+        groups.append(len(committed))  # type: ignore[arg-type]
+
+    database.on_commit(sink)  # type: ignore[arg-type]
+    got = await asyncio.gather(
+        *(database.write(lambda tx, n=n: tx.record(put(str(n)))) for n in range(300))
     )
+    assert got == list(range(1, 301))
+    assert heads == sorted(heads)
+    assert sum(groups) == 300
+    assert len(groups) < 300, "never more than one unit in a commit"
+    assert database.head.seq == 300
 
 
-async def test_a_change_without_a_record_is_refused_and_undone(tmp_path: Path) -> None:
-    async with open_database(tmp_path / "a.db") as database:
-        with pytest.raises(UnrecordedChange, match="1 rows"):
-            await database.write(lambda tx: put_row(tx, "secretly"))
-        assert await keys_in(database) == []
-        await database.write(recording_unit("openly"))  # type: ignore[arg-type]
-        assert await keys_in(database) == ["openly"]
+async def test_a_write_is_durable_before_its_caller_goes_on(
+    tmp_path: Path, database: Database
+) -> None:
+    await database.write(recording_unit("seen"))  # type: ignore[arg-type]
+    other = sqlite3.connect(tmp_path / "a.db")
+    assert other.execute("SELECT value FROM meta WHERE key='seen'").fetchone() == ("1",)
+    other.close()
 
 
-async def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_path: Path) -> None:
-    async with open_database(tmp_path / "a.db") as database:
-
-        def failing(tx: Tx) -> None:
-            put_row(tx, "half")
-            tx.record(put("half"))
-            raise LookupError("in the middle")
-
-        gate = threading.Event()
-        # The writer is busy, so what follows is one group.
-        first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
-        rest = [
-            asyncio.ensure_future(database.write(unit))  # type: ignore[arg-type]
-            for unit in (recording_unit("a"), failing, recording_unit("b"), recording_unit("a"))
-        ]
-        await asyncio.sleep(0)
-        gate.set()
-        await first
-        ends = await asyncio.gather(*rest, return_exceptions=True)
-        assert [type(end) for end in ends] == [int, LookupError, int, sqlite3.IntegrityError]
-        assert await keys_in(database) == ["a", "b"]
-        assert await count(database) == 2
-        assert (ends[0], ends[2]) == (1, 2)
-
-
-async def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(tmp_path: Path) -> None:
-    async with open_database(tmp_path / "a.db") as database:
-        heads: list[int] = []
-        groups: list[int] = []
-
-        def sink(head: object, committed: object) -> None:
-            heads.append(head.seq)  # type: ignore[attr-defined]
-            groups.append(len(committed))  # type: ignore[arg-type]
-
-        database.on_commit(sink)  # type: ignore[arg-type]
-        got = await asyncio.gather(
-            *(database.write(lambda tx, n=n: tx.record(put(str(n)))) for n in range(300))
-        )
-        assert got == list(range(1, 301))
-        assert heads == sorted(heads)
-        assert sum(groups) == 300
-        assert len(groups) < 300, "never more than one unit in a commit"
-        assert database.head.seq == 300
-
-
-async def test_a_write_is_durable_before_its_caller_goes_on(tmp_path: Path) -> None:
-    async with open_database(tmp_path / "a.db") as database:
-        await database.write(recording_unit("seen"))  # type: ignore[arg-type]
-        other = sqlite3.connect(tmp_path / "a.db")
-        assert other.execute("SELECT value FROM meta WHERE key='seen'").fetchone() == ("1",)
-        other.close()
-
-
-async def test_a_cancelled_caller_does_not_undo_its_unit(tmp_path: Path) -> None:
+async def test_a_cancelled_caller_does_not_undo_its_unit(database: Database) -> None:
     """The promise of `Database.write`: what was handed over is written, or told as not written."""
-    async with open_database(tmp_path / "a.db") as database:
-        gate = threading.Event()
-        first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
-        second = asyncio.ensure_future(database.write(recording_unit("kept")))  # type: ignore[arg-type]
-        await asyncio.sleep(0)
-        second.cancel()
-        gate.set()
-        await first
-        await asyncio.gather(second, return_exceptions=True)
-        assert await keys_in(database) == ["kept"]
+    gate = threading.Event()
+    first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
+    second = asyncio.ensure_future(database.write(recording_unit("kept")))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    second.cancel()
+    gate.set()
+    await first
+    await asyncio.gather(second, return_exceptions=True)
+    assert await keys_in(database) == ["kept"]
 
 
-async def test_a_full_database_stops_writes_as_unavailable_and_mends(tmp_path: Path) -> None:
-    async with open_database(tmp_path / "a.db") as database:
-        failures: list[AileronError] = []
-        database.on_failure(failures.append)
-        await database.write(recording_unit("before"))  # type: ignore[arg-type]
-        limit_pages(database, 1)
-        with pytest.raises(
-            StorageUnavailable, match="Nothing can run until it is writable"
-        ) as caught:
-            await database.write(
-                lambda tx: (put_row(tx, "big", "x" * 200_000), tx.record(put("big")))
-            )
-        assert caught.value.class_ == "unavailable"
-        assert failures == [caught.value]
-        assert await keys_in(database) == ["before"]
-        assert await count(database) == 1
-        limit_pages(database, 1_000_000)
-        assert await database.write(recording_unit("after")) == 2  # type: ignore[arg-type]
+async def test_a_full_database_stops_writes_as_unavailable_and_mends(database: Database) -> None:
+    failures: list[AileronError] = []
+    database.on_failure(failures.append)
+    await database.write(recording_unit("before"))  # type: ignore[arg-type]
+    database._connection.execute("PRAGMA max_page_count=1")  # or what it has, if that is more
+    with pytest.raises(StorageUnavailable, match="until it is writable") as caught:
+        await database.write(lambda tx: (put_row(tx, "big", "x" * 200_000), tx.record(put("big"))))
+    assert caught.value.class_ == "unavailable"
+    assert failures == [caught.value]
+    assert await keys_in(database) == ["before"]
+    assert await count(database) == 1
+    database._connection.execute("PRAGMA max_page_count=1000000")
+    assert await database.write(recording_unit("after")) == 2  # type: ignore[arg-type]
 
 
-def limit_pages(database: Database, pages: int) -> None:
-    """Let the database's file grow to *pages* at most (SQLite takes the present size if that is more)."""
-    database._connection.execute(f"PRAGMA max_page_count={pages}")
-
-
-async def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path) -> None:
-    async with open_database(tmp_path / "a.db") as database:
-        await database.write(recording_unit("before"))  # type: ignore[arg-type]
-        other = sqlite3.connect(tmp_path / "a.db")
-        other.execute(
-            "CREATE TRIGGER planted AFTER INSERT ON audit BEGIN "
-            "INSERT INTO meta VALUES('planted', 'yes'); END"
-        )
-        other.close()
-        for _ in range(2):
-            with pytest.raises(StorageUnavailable, match="schema"):
-                await database.write(recording_unit("after"))  # type: ignore[arg-type]
-        assert await keys_in(database) == ["before"]
+async def test_a_trigger_planted_while_running_stops_every_write(
+    tmp_path: Path, database: Database
+) -> None:
+    await database.write(recording_unit("before"))  # type: ignore[arg-type]
+    other = sqlite3.connect(tmp_path / "a.db")
+    other.execute(
+        "CREATE TRIGGER planted AFTER INSERT ON audit BEGIN "
+        "INSERT INTO meta VALUES('planted', 'yes'); END"
+    )
+    other.close()
+    for _ in range(2):
+        with pytest.raises(StorageUnavailable, match="schema"):
+            await database.write(recording_unit("after"))  # type: ignore[arg-type]
+    assert await keys_in(database) == ["before"]
 
 
 async def test_the_older_of_two_owners_stops(tmp_path: Path) -> None:
@@ -195,10 +186,9 @@ async def test_after_closing_a_write_is_refused_instead_of_waiting_for_ever(tmp_
             await database.write(recording_unit("late"))  # type: ignore[arg-type]
 
 
-async def test_a_read_cannot_write(tmp_path: Path) -> None:
-    async with open_database(tmp_path / "a.db") as database:
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            await database.read(lambda c: c.execute("DELETE FROM meta"))
+async def test_a_read_cannot_write(database: Database) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        await database.read(lambda c: c.execute("DELETE FROM meta"))
 
 
 async def test_a_log_that_a_reader_kept_from_being_emptied_is_emptied_once_it_has_read(

@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -80,7 +79,7 @@ def test_the_steps_lead_word_for_word_to_todays_schema() -> None:
     assert schema_of(1) == frozenset(SCHEMA_1)
 
 
-def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
+def test_every_row_of_an_older_home_is_kept_and_read(old: Path) -> None:
     before = content(old)
     assert [len(before[table]) for table in TABLES] == [3, 30, 2, 7, 4]
     after = content(migrated(old))
@@ -92,19 +91,12 @@ def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
         assert kept == before[table], table
     assert len(after["runs"]) == 7
     stated = {row["key"]: row["value"] for row in after["meta"]}
-    assert stated == {
-        **{row["key"]: row["value"] for row in before["meta"]},
-        "schema_version": str(SCHEMA_VERSION),
-    }
+    was = {row["key"]: row["value"] for row in before["meta"]}
+    assert stated == was | {"schema_version": str(SCHEMA_VERSION)}
     assert schema(old) == set(SCHEMA)
-
-
-def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
-    connection, _, head = open_writer(migrated(old))
+    connection, _, head = open_writer(old)
     with closing(connection):
-        waits = [
-            row for row in run_table.open_or_undelivered(connection) if str(row.state) == "pending"
-        ]
+        waits = [r for r in run_table.open_or_undelivered(connection) if str(r.state) == "pending"]
         assert [row.args for row in waits] == [{"draft_id": "r-8842188204"}]
         ended = {str(row.state) for row in run_table.recently_ended(connection, 100)}
         assert ended == {"completed", "denied", "withdrawn"}
@@ -118,13 +110,11 @@ def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None
         assert (report.problems, report.records) == ((), 31)
         (listed,) = list_records(connection, limit=1)
         body = json.loads(connection.execute("SELECT body FROM audit WHERE seq=31").fetchone()[0])
-    assert (listed["event"], listed["actor"], listed["seq"]) == (
-        "storage.migrated", "aileron", 31,
-    )  # fmt: skip
+    assert (listed["event"], listed["actor"]) == ("storage.migrated", "aileron")
+    assert listed["seq"] == 31
     assert listed["at"] == "2026-11-24T06:00:00.000Z"
-    assert listed["summary"].startswith(
-        f"The database was upgraded from schema 1 to {SCHEMA_VERSION}: "
-    )
+    said = f"The database was upgraded from schema 1 to {SCHEMA_VERSION}: "
+    assert listed["summary"].startswith(said)
     assert MIGRATIONS[0].summary in listed["summary"]
     assert (body["from"], body["to"]) == (1, SCHEMA_VERSION)
     assert old.parent / body["copy"] == backups(old)[0]
@@ -196,9 +186,8 @@ def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
     with closing(sqlite3.connect(old)) as database:
         database.execute(planted)
     before = content(old)
-    with pytest.raises(
-        HomeError, match=r"(contains parts that Aileron did not create|are missing)"
-    ):
+    said = r"(contains parts that Aileron did not create|are missing)"
+    with pytest.raises(HomeError, match=said):
         migrated(old)
     assert content(old) == before
     assert backups(old) == []
@@ -246,9 +235,8 @@ def test_a_step_that_fails_leaves_the_home_as_it_was(
 
 
 def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = migrations.Migration(
-        summary="Never.", statements=("ALTER TABLE runs ADD COLUMN other TEXT",)
-    )
+    statement = "ALTER TABLE runs ADD COLUMN other TEXT"
+    other = migrations.Migration(summary="Never.", statements=(statement,))
     monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
     with pytest.raises(HomeError, match="contains parts that Aileron did not create: runs"):
         migrated(old)
@@ -284,28 +272,18 @@ def test_copies_go_when_the_arguments_in_them_would(old: Path) -> None:
         assert copy.exists() is there
 
 
-def newer_in_meta(database: sqlite3.Connection) -> None:
-    database.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
+NEWER = {
+    "in meta": "UPDATE meta SET value = '99' WHERE key = 'schema_version'",
+    "in the header": "PRAGMA user_version = 99",
+    "without our tables": "".join(f"DROP TABLE {table};" for table in TABLES)
+    + "CREATE TABLE everything(is_different); PRAGMA user_version = 99",
+}
 
 
-def newer_in_the_header(database: sqlite3.Connection) -> None:
-    database.execute("PRAGMA user_version = 99")
-
-
-def newer_without_our_tables(database: sqlite3.Connection) -> None:
-    for table in TABLES:
-        database.execute(f"DROP TABLE {table}")
-    database.execute("CREATE TABLE everything(is_different)")
-    database.execute("PRAGMA user_version = 99")
-
-
-@pytest.mark.parametrize("make", [newer_in_meta, newer_in_the_header, newer_without_our_tables])
-def test_a_newer_home_is_refused_and_not_changed(
-    old: Path, make: Callable[[sqlite3.Connection], None]
-) -> None:
+@pytest.mark.parametrize("made", NEWER.values(), ids=NEWER)
+def test_a_newer_home_is_refused_and_not_changed(old: Path, made: str) -> None:
     with closing(sqlite3.connect(migrated(old))) as database:
-        make(database)
-        database.commit()
+        database.executescript(made)
     before = old.read_bytes()
     for opening in (lambda: Database(old), lambda: open_reader(old)):
         with pytest.raises(HomeError, match=r"newer Aileron \(schema 99; .* Update Aileron"):
@@ -330,9 +308,8 @@ def test_a_damaged_home_is_not_carried(old: Path) -> None:
     """The copy is checked: steps on a broken file would only spread what is wrong."""
     with closing(sqlite3.connect(old)) as database:
         database.execute("PRAGMA journal_mode=DELETE")
-        (page,) = database.execute(
-            "SELECT rootpage FROM sqlite_schema WHERE name = 'runs_state'"
-        ).fetchone()
+        root = "SELECT rootpage FROM sqlite_schema WHERE name = 'runs_state'"
+        (page,) = database.execute(root).fetchone()
         (size,) = database.execute("PRAGMA page_size").fetchone()
     data = bytearray(old.read_bytes())
     start = (page - 1) * size

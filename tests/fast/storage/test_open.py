@@ -2,6 +2,7 @@
 
 import gc
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,22 @@ FORGING = "BEGIN UPDATE runs SET state = 'approved'; END"
 PINS = next(statement for statement in SCHEMA if " pins " in statement)
 
 
-def made_database(path: Path) -> Path:
-    connection, _, _ = open_writer(path)
-    connection.close()
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A new database."""
+    open_writer(tmp_path / "a.db")[0].close()
+    return tmp_path / "a.db"
+
+
+def changed(path: Path, statements: str) -> Path:
+    """Change the database as another program would."""
+    with closing(sqlite3.connect(path)) as other:
+        other.executescript(statements)
     return path
 
 
-def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
-    assert made_database(tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
+def test_a_new_database_is_closed_to_others(made: Path) -> None:
+    assert made.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -42,45 +51,28 @@ def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
         f"CREATE TRIGGER pins AFTER INSERT ON runs {FORGING}; DROP TABLE pins; {PINS}",
     ],
 )
-def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, planted: str) -> None:
-    path = made_database(tmp_path / "a.db")
-    other = sqlite3.connect(path)
-    other.executescript(planted)
-    other.close()
+def test_a_schema_that_is_not_word_for_word_ours_is_refused(made: Path, planted: str) -> None:
     with pytest.raises(HomeError, match=r"a\.db (contains parts|are missing)"):
-        open_writer(path)
-    again = sqlite3.connect(path)
-    assert again.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone() == ("1",)
-    again.close()
+        open_writer(changed(made, planted))
+    with closing(sqlite3.connect(made)) as again:
+        assert again.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone() == ("1",)
 
 
-def test_what_a_row_of_the_schema_says_of_itself_hides_it_not(tmp_path: Path) -> None:
+def test_what_a_row_of_the_schema_says_of_itself_hides_it_not(made: Path) -> None:
     """It has a name and a type there, which another program may write."""
-    path = made_database(tmp_path / "a.db")
-    other = sqlite3.connect(path, isolation_level=None)
-    other.executescript(f"CREATE TRIGGER t AFTER INSERT ON runs {FORGING}")
-    other.execute("PRAGMA writable_schema = ON")
-    other.execute("UPDATE sqlite_schema SET name='sqlite_stat1', type='table' WHERE name='t'")
-    other.close()
+    trigger = f"CREATE TRIGGER t AFTER INSERT ON runs {FORGING}; PRAGMA writable_schema = ON;"
+    named = "UPDATE sqlite_schema SET name='sqlite_stat1', type='table' WHERE name='t'"
     with pytest.raises(HomeError):
-        open_writer(path)
+        open_writer(changed(made, trigger + named))
 
 
-def test_the_statistics_of_analyze_are_no_foreign_part(tmp_path: Path) -> None:
+def test_the_statistics_of_analyze_are_no_foreign_part(made: Path) -> None:
     """A person may run ANALYZE; what SQLite itself adds then is not taken for an attack."""
-    path = made_database(tmp_path / "a.db")
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("ANALYZE")
-    other.close()
-    made_database(path)
+    open_writer(changed(made, "ANALYZE"))[0].close()
 
 
 def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    other = sqlite3.connect(path)
-    with other:
-        other.execute("CREATE TABLE theirs(x)")
-    other.close()
+    path = changed(tmp_path / "a.db", "CREATE TABLE theirs(x)")
     before = path.read_bytes()
     with pytest.raises(HomeError):
         open_writer(path)
@@ -100,32 +92,22 @@ def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Pa
         "INSERT INTO audit VALUES(1, 'x', 'x', NULL, NULL, 'text', '{}')",
     ],
 )
-def test_spoilt_rows_are_a_sentence_and_not_a_crash(tmp_path: Path, spoiling: str) -> None:
-    path = made_database(tmp_path / "a.db")
-    other = sqlite3.connect(path)
-    with other:
-        other.execute(spoiling)
-    other.close()
+def test_spoilt_rows_are_a_sentence_and_not_a_crash(made: Path, spoiling: str) -> None:
     with pytest.raises(HomeError, match="changed by another program"):
-        open_writer(path)
+        open_writer(changed(made, spoiling))
 
 
-def test_a_schema_version_that_is_no_number_is_no_crash(tmp_path: Path) -> None:
-    path = made_database(tmp_path / "a.db")
-    other = sqlite3.connect(path)
-    with other:
-        other.execute("UPDATE meta SET value='many' WHERE key='schema_version'")
-    other.close()
-    connection, epoch, _ = open_writer(path)
+def test_a_schema_version_that_is_no_number_is_no_crash(made: Path) -> None:
+    changed(made, "UPDATE meta SET value='many' WHERE key='schema_version'")
+    connection, epoch, _ = open_writer(made)
     connection.close()
     assert epoch == 2
 
 
-def test_reading_needs_a_database_and_never_makes_one(tmp_path: Path) -> None:
+def test_reading_needs_a_database_and_never_makes_one(made: Path) -> None:
     with pytest.raises(HomeError, match="Start `aileron console` first"):
-        open_reader(tmp_path / "a.db")
-    assert not (tmp_path / "a.db").exists()
-    connection = open_reader(made_database(tmp_path / "a.db"))
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        open_reader(made.with_name("b.db"))
+    assert not made.with_name("b.db").exists()
+    readonly = pytest.raises(sqlite3.OperationalError, match="readonly")
+    with closing(open_reader(made)) as connection, readonly:
         connection.execute("DELETE FROM meta")
-    connection.close()

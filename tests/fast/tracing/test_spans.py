@@ -69,13 +69,10 @@ def run_script(**variables: str) -> str:
     return done.stdout
 
 
-def test_without_an_exporter_opentelemetry_is_not_imported() -> None:
+def test_opentelemetry_is_imported_for_an_exporter_alone_which_gets_the_spans() -> None:
     """That alone takes 40 ms of each start."""
     assert run_script() == "imported: False\n"
     assert run_script(OTEL_TRACES_EXPORTER="none") == "imported: False\n"
-
-
-def test_the_exporter_that_the_environment_names_gets_the_spans() -> None:
     printed = run_script(OTEL_TRACES_EXPORTER="console")
     assert '"name": "aileron.run"' in printed
     assert '"name": "aileron.op"' in printed
@@ -95,10 +92,8 @@ def test_an_exporter_that_cannot_be_had_is_named_in_the_log(
             ),
         )
         assert tracer_from_environment() is NO_TRACER
-    logged = [
-        each.getMessage() for each in caplog.records if each.name == aileron_core.tracing.__name__
-    ]
-    assert logged == [
+    name = aileron_core.tracing.__name__
+    assert [each.getMessage() for each in caplog.records if each.name == name] == [
         "nothing is traced: setting up the exporter failed with RuntimeError",
         "OTEL_TRACES_EXPORTER is set, but the package opentelemetry-distro is not installed",
     ]

@@ -1,4 +1,4 @@
-"""Hostile text, drawn: what becomes a mark, what is pointed at, and what stays as it is."""
+"""Hostile text, drawn: what becomes a mark, what is pointed at, names written in ASCII, and what stays as it is."""
 
 import pytest
 
@@ -47,22 +47,17 @@ def test_what_moves_hides_or_imitates_is_a_mark(text: str, drawn: str) -> None:
     assert escape(text) == drawn
 
 
-def test_marks_are_spans_of_their_own() -> None:
-    assert span_kinds(inline("a\x1b‹b")) == [
-        [("plain", "a"), ("mark", "‹ESC›"), ("mark", "‹U+2039›"), ("plain", "b")]
-    ]
-
-
-def test_hidden_characters_are_counted_by_name() -> None:
+def test_marks_are_spans_of_their_own_and_counted_by_name() -> None:
+    (line,) = span_kinds(inline("a\x1b‹b"))
+    assert line == [("plain", "a"), ("mark", "‹ESC›"), ("mark", "‹U+2039›"), ("plain", "b")]
     rendered = render("a\x1b\x1b\u200bb\n\x1b\U000e0041\U000e0042\tx\ue000")
     assert rendered.hidden == {"ESC": 3, "ZWSP": 1, "TAG": 2, "TAB": 1, "U+E000": 1}
 
 
 def test_unfolded_every_mark_shows_its_code_point() -> None:
     rendered = render("\u202e\u200b\u200b" + " " * 12 + "\ue000\n" + "\n" * 5 + "x", unfold=True)
-    assert rendered.text == (
-        "‹U+202E RLO›‹U+200B ZWSP›‹U+200B ZWSP›" + " " * 12 + "‹U+E000›\n" + "\n" * 5 + "x"
-    )
+    marks = "‹U+202E RLO›‹U+200B ZWSP›‹U+200B ZWSP›"
+    assert rendered.text == marks + " " * 12 + "‹U+E000›\n" + "\n" * 5 + "x"
     assert rendered.blank_lines == 0
 
 
@@ -89,12 +84,10 @@ def test_a_row_is_one_line_and_shows_its_line_breaks() -> None:
 
 def test_an_imitating_name_is_pointed_at_in_its_spellings() -> None:
     rendered = render("see https://p\u0430ypal.com/i/881 now")
-    assert span_kinds(rendered) == [
-        [("plain", "see https://p"), ("lookalike", "\u0430"), ("plain", "ypal.com/i/881 now")]
-    ]
-    assert rendered.lookalikes == (
-        Lookalike(written="pаypal.com", punycode="xn--pypal-4ve.com", resembles="paypal.com"),
-    )
+    (line,) = span_kinds(rendered)
+    assert line == [("plain", "see https://p"), ("lookalike", "а"), ("plain", "ypal.com/i/881 now")]
+    found = Lookalike(written="pаypal.com", punycode="xn--pypal-4ve.com", resembles="paypal.com")
+    assert rendered.lookalikes == (found,)
     assert rendered.hidden == {}
 
 
@@ -187,3 +180,63 @@ def test_a_very_long_line_is_drawn_whole() -> None:
     text = "x" * 500_000 + "\x1b" + "y" * 500_000
     (line,) = render(text).lines
     assert [span.size for span in line] == [500_000, 1, 500_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "decoded", "resembles"),
+    [
+        ("xn--pypal-4ve.com", "xn--pypal-4ve.com", "pаypal.com", "paypal.com"),
+        ("see https://XN--PYPAL-4VE.com:443/x", "XN--PYPAL-4VE.com", "PаYPAL.com", "PaYPAL.com"),
+        ("ana@xn--northwnd-yhh.example", "xn--northwnd-yhh.example", "northwіnd.example",
+         "northwind.example"),
+        ("xn--e1afmkfd.xn--p1ai", "xn--e1afmkfd.xn--p1ai", "пример.рф", ""),
+        ("xn--bcher-kva.example.", "xn--bcher-kva.example", "bücher.example", "bucher.example"),
+    ],
+)  # fmt: skip
+def test_a_name_in_punycode_is_shown_in_both_spellings(
+    text: str, written: str, decoded: str, resembles: str
+) -> None:
+    (entry,) = render(text).lookalikes
+    assert (entry.written, entry.decoded, entry.resembles) == (written, decoded, resembles)
+    assert "".join(s.text for s in inline(text).lines[0] if s.kind == "lookalike") in text
+    assert inline(text).text == text
+
+
+def test_what_a_forged_label_stands_for_is_itself_drawn_safely() -> None:
+    """Decoding must not bring back what the renderer keeps out."""
+    (entry,) = render("xn--abc.com").lookalikes
+    assert entry.decoded == "‹BPH›‹HOP›‹PAD›.com"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["xn--", "xn--.com", "axn--b.com", "xn--99999999999.com", "xn--" + "9" * 59 + ".com",
+     "xn--plain-.com", "xn--" + "a" * 400, "xn--a." * 200],
+)  # fmt: skip
+def test_what_is_no_punycode_is_text_like_any_other(text: str) -> None:
+    assert render(text).lookalikes == ()
+    assert escape(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["각", "ᄀ\u1161\u11a8", "क्षि", "मिट्टी", "မြို့", "ស្ត្រី", "👍🏽", "👩🏽 👩🏿", "கொ", "ก็", "བསྒྲུབས"],
+)
+def test_honest_writing_has_no_marks(text: str) -> None:
+    assert escape(text) == text
+
+
+@pytest.mark.parametrize("char", ["\u0903", "\u093e", "\u1161", "\u11a8", "🏽", "\ud7b0"])
+def test_a_flood_of_parts_is_one_mark_with_its_count(char: str) -> None:
+    """A thousand cells that count as none would push text into columns that are ours."""
+    rendered = inline(f"a{char * 1000}b")
+    assert rendered.text == f"a{char * 2}‹U+{ord(char):04X}×998›b"
+    assert rendered.hidden == {f"U+{ord(char):04X}": 998}
+
+
+@pytest.mark.parametrize("char", ["\u0903", "\u1161", "🏽"])
+def test_a_part_without_a_base_is_a_mark(char: str) -> None:
+    mark = f"‹U+{ord(char):04X}›"
+    assert escape(char) == mark
+    assert escape(f"a {char}") == f"a {mark}"
+    assert escape(f"\x1b{char}") == f"‹ESC›{mark}"
