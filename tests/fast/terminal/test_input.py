@@ -51,7 +51,7 @@ def kind_beside(text: str, asked: Set[int]) -> InputKind:
     return input_kind(typed, answers=bool(answers))
 
 
-def test_the_mouse_and_the_terminals_own_answers_are_no_keys() -> None:
+def test_the_mouse_and_the_terminals_own_answers_are_no_keys_and_taken_out() -> None:
     assert input_kind("\x1b[<35;10;10M") == "mouse"
     assert input_kind("\x1b[<0;1;1M\x1b[<0;1;1m") == "mouse"
     asked = {7, 8}
@@ -60,9 +60,6 @@ def test_the_mouse_and_the_terminals_own_answers_are_no_keys() -> None:
     assert kind_beside("a\x1b[1;7R", asked) == "key"
     assert kind_beside("\x1b[1;7Ra\x1b[1;8R", asked) == "key"
     assert kind_beside("aa\x1b[1;7R", asked) == "burst"
-
-
-def test_answers_are_taken_out_of_what_is_typed_and_pasted() -> None:
     assert split_replies("\x1b[1;8Rwo\x1b[1;7Rrds\x1b[1;9R", {7, 8}) == ([8, 7], "words\x1b[1;9R")
 
 
@@ -80,9 +77,10 @@ def test_no_text_of_two_letters_is_taken_for_one_key(text: str) -> None:
         assert input_kind(text) != "key"
 
 
-@pytest.mark.parametrize(
-    "bad", ["\x1b[99999999999u", "\x1b[97:65;2u", "\x1b[1114112u", "\x1b[0;0;1114112u"]
-)
+FAILS = ["\x1b[99999999999u", "\x1b[97:65;2u", "\x1b[1114112u", "\x1b[0;0;1114112u"]
+
+
+@pytest.mark.parametrize("bad", FAILS)
 def test_a_sequence_that_the_parser_fails_on_is_dropped_and_the_next_key_comes(bad: str) -> None:
     """It ended the console before: Textual's reader panics."""
     parser = _Parser(debug=False)

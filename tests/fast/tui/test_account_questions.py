@@ -63,19 +63,12 @@ def test_a_region_is_asked_for_where_nothing_names_one() -> None:
     assert (intent.region, intent.user, intent.session_token) == ("eu-west-1", "AKIA", None)
 
 
-def login_again() -> AccountPanel:
+def test_a_strangers_token_host_is_typed() -> None:
     panel = AccountPanel()
     panel.open(DRIVE, ENDED)
     assert isinstance(panel.begin(), BeginLogin)
-    return panel
-
-
-def test_a_strangers_token_host_is_typed() -> None:
-    panel = login_again()
-    for host in (
-        "evil.example:443",
-        "other.example:443",
-    ):  # the first was not it, and is typed again
+    # The first was not it, and is typed again.
+    for host in ("evil.example:443", "other.example:443"):
         panel.on_refused(AccountRefused(message="Type it.", token_host=host))
         assert asked_field(panel) == "token_host"
         assert panel.enter_text(" ") is None
@@ -85,21 +78,17 @@ def test_a_strangers_token_host_is_typed() -> None:
         assert (intent.token_host, intent.replaces) == (host, ENDED.name)
 
 
+DEVICE = replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT")
+ENTER = "Open this address on any device, and enter the code:"
+LONG = replace(LOGIN, url=LOGIN.url + "x" * 2000)
+COMMAND = f"aileron binding reauthorize {ENDED.name}"
+
+
 @pytest.mark.parametrize(
     ("login", "says"),
     [
-        (
-            replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT"),
-            (
-                "Open this address on any device, and enter the code:",
-                "https://login.drive.example/device",
-                "WDJB-MJHT",
-            ),
-        ),
-        (
-            replace(LOGIN, url=LOGIN.url + "x" * 2000),
-            ("too long for this window", f"aileron binding reauthorize {ENDED.name}"),
-        ),
+        (DEVICE, (ENTER, "https://login.drive.example/device", "WDJB-MJHT")),
+        (LONG, ("too long for this window", COMMAND)),
     ],
     ids=["device code", "no room"],
 )

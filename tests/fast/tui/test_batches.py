@@ -21,12 +21,9 @@ ODD = 5
 
 def issue(number: int, title: str = "", **changes: Any) -> ApprovalView:
     """A call that closes an issue: its number and title differ from those of the others, and *changes*."""
-    values = {
-        "Issue": f"PLAT-{number}",
-        "Title": title or f"Title of issue {number}",
-        "State": "Blocked" if number == ODD else "In review",
-        "Team": "Platform",
-    }
+    state = "Blocked" if number == ODD else "In review"
+    values = {"Issue": f"PLAT-{number}", "Title": title or f"Title of issue {number}"}
+    values |= {"State": state, "Team": "Platform"}
     fields = tuple(FieldView(label=label, value=value) for label, value in values.items())
     wanted = FieldView(label="State", value="Done")
     view = short(

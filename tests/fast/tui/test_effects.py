@@ -4,8 +4,9 @@ two readings compared.
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from aileron_core.console_port.field_views import FieldChangeView, FieldView, Pr
 from aileron_tui.draw.changes import _change
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text
-from aileron_tui.draw.text_diff import BoundedDiff, Opcode
+from aileron_tui.draw.text_diff import BoundedDiff
 from tests.support.making import calls
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.reserved import ATTACKS, allowed
@@ -39,6 +40,9 @@ def ended(read_back: ReadBack, *, compact: bool = False) -> Drawn:
     return Drawn(start(running), compact=compact).tell(ApprovalUpdated(view=done))
 
 
+UNREAD = [None, PreviewView(status="unavailable"), PreviewView(status="none")]
+
+
 @pytest.mark.parametrize("effect", ["READ", "SEND", "DELETE", "PAY", "RUN"])
 def test_what_is_fetched_is_what_it_happens_to(effect: str) -> None:
     item = Drawn(start(short(effect=effect))).item
@@ -48,12 +52,8 @@ def test_what_is_fetched_is_what_it_happens_to(effect: str) -> None:
 
 
 @pytest.mark.parametrize("effect", ["CREATE", "CHANGE", "ASK"])
-@pytest.mark.parametrize(
-    "preview", [None, PreviewView(status="unavailable"), PreviewView(status="none")]
-)
-def test_what_will_not_remain_is_never_called_what_will_happen(
-    preview: PreviewView | None, effect: str
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("preview", UNREAD)
+def test_what_will_not_remain_is_never_called_what_will_happen(preview: Any, effect: str) -> None:
     view = short(effect=effect)
     item = Drawn(start(replace(view, preview=preview or view.preview))).item
     assert "WILL HAPPEN" not in item
@@ -83,27 +83,22 @@ def test_a_long_text_shows_the_lines_that_differ_and_u_shows_all() -> None:
 
 
 def test_a_value_that_stays_says_so() -> None:
-    item = Drawn(start(change(FieldView(label="To", value="ben@northwind.example")))).item
+    item = Drawn(start(change(of(value="ben@northwind.example")))).item
     assert "Nothing changes: each new value equals the current one." in item
     assert "‹the new value is the same›" in item
+
+
+of = partial(FieldView, label="To")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "lines"),
     [
-        (FieldView(label="To", missing=True), TO, ("− n/a", "+ ana@example.com")),
-        (FieldView(label="To", missing=True), replace(TO, value="n/a"), ("− n/a", "+ n/a")),
-        (TO, FieldView(label="To", value=""), ("− ana@example.com", "+ ‹empty›")),
-        (
-            FieldView(label="To", value="a"),
-            FieldView(label="To", value="a", shape="lines", multiline=True),
-            ("  a", "+ ‹list of 1›"),
-        ),
-        (
-            FieldView(label="To", value="[1]"),
-            FieldView(label="To", value="[1]", shape="json"),
-            ("− ‹text› [1]", "+ [1]"),
-        ),
+        (of(missing=True), TO, ("− n/a", "+ ana@example.com")),
+        (of(missing=True), of(value="n/a"), ("− n/a", "+ n/a")),
+        (TO, of(value=""), ("− ana@example.com", "+ ‹empty›")),
+        (of(value="a"), of(value="a", shape="lines", multiline=True), ("  a", "+ ‹list of 1›")),
+        (of(value="[1]"), of(value="[1]", shape="json"), ("− ‹text› [1]", "+ [1]")),
     ],
 )
 def test_values_that_look_alike_and_are_not_are_told_apart(
@@ -115,11 +110,9 @@ def test_values_that_look_alike_and_are_not_are_told_apart(
 
 
 def test_every_line_of_what_no_field_shows_has_to_be_seen() -> None:
-    note = FieldView(
-        label="A note with a long label to the people who get the mail",
-        value="\n".join(f"note {n}" for n in range(300)),
-        multiline=True,
-    )
+    label = "A note with a long label to the people who get the mail"
+    value = "\n".join(f"note {n}" for n in range(300))
+    note = FieldView(label=label, value=value, multiline=True)
     drawn = Drawn(start(change(TO, other=(note,))), seen=False)
     lines = [each.partition("┊")[2].strip() for each in drawn.document if "┊" in each]
     assert set(note.value.splitlines()) <= {*lines}
@@ -179,18 +172,17 @@ def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(compact: 
     assert not re.search(r"[┊┃] [−+] forged", text)
 
 
+HELD = "✓ The service now holds what was approved (3 fields compared)."
+DIFFERS = "▲ The service does not hold what was approved: 1 of 3 fields differs."
+GONE = replace(AS_APPROVED, status="unavailable", reason="timed out")
+
+
 @pytest.mark.parametrize(
     ("read_back", "said"),
     [
-        (AS_APPROVED, "✓ The service now holds what was approved (3 fields compared)."),
-        (
-            replace(AS_APPROVED, status="unavailable", reason="timed out"),
-            "What the service holds now could not be fetched: timed out",
-        ),
-        (
-            differing("eve@evil.example"),
-            "▲ The service does not hold what was approved: 1 of 3 fields differs.",
-        ),
+        (AS_APPROVED, HELD),
+        (GONE, "What the service holds now could not be fetched: timed out"),
+        (differing("eve@evil.example"), DIFFERS),
         (replace(AS_APPROVED, status="reading"), "fetching what the service holds now"),
     ],
     ids=["held", "unavailable", "differs", "reading"],
@@ -209,19 +201,13 @@ def test_a_call_that_is_done_says_first_what_the_service_holds(
 LINES = st.lists(st.sampled_from(["a", "b", "", "c c"]), max_size=12)
 
 
-def applied(ops: Sequence[Opcode], old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Return what *ops* make of *old*; what is called equal has to be."""
-    made: list[str] = []
-    for tag, a0, a1, b0, b1 in ops:
-        if tag == "equal":
-            assert old[a0:a1] == new[b0:b1]
-        made += new[b0:b1]
-    return made
-
-
 @given(LINES, LINES, st.integers(0, 2000))
 def test_what_is_reported_leads_from_old_to_new(old: list[str], new: list[str], work: int) -> None:
-    assert applied(BoundedDiff(work).opcodes(old, new), old, new) == new
+    made: list[str] = []
+    for tag, a0, a1, b0, b1 in BoundedDiff(work).opcodes(old, new):
+        assert tag != "equal" or old[a0:a1] == new[b0:b1]
+        made += new[b0:b1]
+    assert made == new
 
 
 def test_a_crafted_pair_is_shown_whole_instead_of_holding_the_screen() -> None:
@@ -254,10 +240,8 @@ def test_drawing_a_change_takes_time_with_its_length_alone(old: str, new: str) -
 def test_the_words_that_differ_are_marked_and_the_others_are_not() -> None:
     change = FieldChangeView(label="Total", before="pay 10 EUR now", after="pay 99 EUR now")
     blocks = list(_change(change, HiddenCharacters(), unfold=False))
-    assert [plain_text(block.pieces) for block in blocks] == [
-        "− pay 10 EUR now",
-        "+ pay 99 EUR now",
-    ]
+    shown = [plain_text(block.pieces) for block in blocks]
+    assert shown == ["− pay 10 EUR now", "+ pay 99 EUR now"]
     strong = [p.text for b in blocks for p in b.pieces if p.role in ("del-word", "add-word")]
     assert strong == ["10", "99"]
 
@@ -266,10 +250,6 @@ def test_each_group_of_lines_that_differ_begins_with_its_first_lines_number() ->
     before, after = "a\nb\nc\nd\ne\nf\n", "a\nX\nY\nd\ne\nf\nz\n"
     change = FieldChangeView(label="Body", before=before, after=after, multiline=True)
     blocks = _change(change, HiddenCharacters(), unfold=False)
-    assert [(plain_text(each.label), plain_text(each.pieces)) for each in blocks] == [
-        ("Body  2", "− b"),
-        ("", "− c"),
-        ("", "+ X"),
-        ("", "+ Y"),
-        ("Body  7", "+ z"),
-    ]
+    shown = [(plain_text(each.label), plain_text(each.pieces)) for each in blocks]
+    new = [("", "− c"), ("", "+ X"), ("", "+ Y"), ("Body  7", "+ z")]
+    assert shown == [("Body  2", "− b"), *new]

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.formats import hidden_characters_of
 from aileron_tui.draw.header import approval_head
 from aileron_tui.draw.text import plain_text
 from tests.support.screens.calls import approval, fixtures
+from tests.support.screens.home import not_accepted
 
 MANY = tuple(f"athena.{number}.example:443" for number in range(34))
 
@@ -38,11 +39,8 @@ def test_before_anything_was_asked_no_host_is_guessed(
 
 
 def test_a_call_that_is_over_names_the_hosts_that_were_asked() -> None:
-    asked = (MANY[7], MANY[3])
-    view = replace(
-        fixtures(0.0)[0],
-        hosts=MANY, op_hosts=MANY, hosts_asked=asked, state="completed", ended_at=1.0,
-    )  # fmt: skip
+    ended = {"hosts_asked": (MANY[7], MANY[3]), "state": "completed", "ended_at": 1.0}
+    view = replace(fixtures(0.0)[0], hosts=MANY, op_hosts=MANY, **ended)
     assert "on athena.7.example and athena.3.example" in head(view)
 
 
@@ -61,14 +59,5 @@ def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
 
 
 def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_accepted() -> None:
-    held = NotAcceptedView(
-        kind="connector",
-        name="pay",
-        file="store",
-        digest="ab" * 32,
-        change="new",
-        gated=None,
-        connector="",
-        hosts=(HOST,),
-    )
+    held = replace(not_accepted(), kind="connector", hosts=(HOST,))
     assert DESCRIPTION in [plain_text(block.pieces) for block in file_blocks(held)]

@@ -35,6 +35,7 @@ from tests.support.screens.states import FQN, HOME, NOW, WORK, body, held, mail,
 LAYOUTS = pytest.mark.parametrize("compact", [False, True])
 LOCKED = VaultStatus(state="locked", entries=2)
 SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connector="gmail")
+UNBOUND = held(need("unbound", problem="it has changed since"))
 
 
 # What a call waits for
@@ -45,10 +46,7 @@ SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connec
     ("view", "says"),
     [
         (held(need("locked", WORK)), ("U unlocks the vault", "WAITS FOR THE VAULT")),
-        (
-            held(need("unbound", problem="it has changed since")),
-            (f"aileron binding setup {FQN}", "it has changed since", "WAITS FOR AN ACCOUNT"),
-        ),
+        (UNBOUND, (f"setup {FQN}", "it has changed since", "WAITS FOR AN ACCOUNT")),
         (held(need("choice", WORK, HOME)), ("C picks one",)),
     ],
     ids=["locked", "unbound", "choice"],
@@ -133,9 +131,8 @@ CHANGE = StepView(
     asks_again=False,
     inputs=(FieldView(label="to", value="new@nordlicht.example"),),
 )
-SEND = replace(
-    CHANGE, step_id="send", op="send_draft", inputs=(FieldView(label="id", value="r-1"),)
-)
+OTHER = (FieldView(label="id", value="r-1"),)
+SEND = replace(CHANGE, step_id="send", op="send_draft", inputs=OTHER)
 
 
 @LAYOUTS
@@ -158,9 +155,8 @@ def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_yes(comp
 def test_a_yes_names_what_runs_after_it_and_no_step_before_which_the_run_asks_again(
     status: str, op: str, says: str
 ) -> None:
-    assert (
-        says in Drawn(start(short(1, steps=later_steps(status), connector="tracker", op=op))).status
-    )
+    view = short(1, steps=later_steps(status), connector="tracker", op=op)
+    assert says in Drawn(start(view)).status
 
 
 @LAYOUTS
@@ -200,15 +196,15 @@ ATHENA = replace(OFFER, name=f"{CONNECTOR} AWS AmazonAthena.GetQueryExecution")
 UNCHECKED = replace(OFFER, name=f"{CONNECTOR} unchecked requests of get_note to notes.example/read")
 
 
+NO_CHECK = "get_note reads by POST to notes.example/read; Aileron cannot check that it only reads"
+
+
 @pytest.mark.parametrize(
     ("offer", "means"),
     [
         (OFFER, "each request is a single query"),
         (ATHENA, "cannot check that it only reads"),
-        (
-            UNCHECKED,
-            "get_note reads by POST to notes.example/read; Aileron cannot check that it only reads",
-        ),
+        (UNCHECKED, NO_CHECK),
     ],
 )
 def test_an_offer_to_read_by_post_says_what_it_means(offer: NotAcceptedView, means: str) -> None:
@@ -270,9 +266,8 @@ def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
     ):
         was = drawn.model.queue.file_changed(drawn.model.queue.current)
         before = drawn.model.screen_version
-        drawn.tell(
-            LibraryUpdated(not_accepted=files, problems=(), actions_ready=1, library=library)
-        )
+        told = LibraryUpdated(not_accepted=files, problems=(), actions_ready=1, library=library)
+        drawn.tell(told)
         assert (drawn.model.screen_version == before) is (was is warned), "it rests anew"
         assert (warning in drawn.words) is warned
         says = "Its action no longer counts: a would run nothing."
@@ -306,12 +301,9 @@ def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
 
 
 @pytest.mark.parametrize("compact", [True, False])
-def test_no_name_in_a_row_is_cut_that_has_blanks_beside_it(compact: bool) -> None:
+def test_a_name_in_a_row_is_cut_where_a_tag_needs_its_room_alone(compact: bool) -> None:
     rows = Drawn(start(short(agent="office-assistant")), compact=compact).rows
     assert "office-assistant" in "".join(rows)
-
-
-def test_a_tag_is_whole_where_the_name_before_it_is_long() -> None:
     gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
     _, row = Drawn(start(mail(agent="office-assistant", preview=gone))).rows
     assert "  ▲ no preview" in row

@@ -19,6 +19,9 @@ def keymap_problems(**keys: str) -> dict[str, str]:
     return {problem.key: problem.message for problem in caught.value.problems}
 
 
+EARLIER = {"accept": ("T",), "withdraw_acceptance": ("X",)}
+
+
 @pytest.mark.parametrize(
     ("given", "keys"),
     [
@@ -27,18 +30,10 @@ def keymap_problems(**keys: str) -> dict[str, str]:
         ({"page_down": "ctrl+f"}, {"page_down": ("ctrl+f",)}),
         ({"quit": "Q"}, {"quit": ("Q", "ctrl+q", "ctrl+c")}),
         ({"approve": "!", "deny": "-"}, {"approve": ("exclamation_mark",), "deny": ("minus",)}),
-        (
-            {"pause": "H"},
-            {"pause": ("H",), "go_on": ("H",)},
-        ),  # who moves the one has moved the other
-        (
-            {"approve": "d", "deny": "a"},
-            {"approve": ("d",), "deny": ("a",)},
-        ),  # the whole table counts
-        (
-            {"take_in": "T", "take_in_rest": "R", "hold_back": "X"},  # names of earlier versions
-            {"accept": ("T",), "withdraw_acceptance": ("X",)},
-        ),
+        # Who moves the one has moved the other; the whole table counts; names of earlier versions.
+        ({"pause": "H"}, {"pause": ("H",), "go_on": ("H",)}),
+        ({"approve": "d", "deny": "a"}, {"approve": ("d",), "deny": ("a",)}),
+        ({"take_in": "T", "take_in_rest": "R", "hold_back": "X"}, EARLIER),
     ],
 )
 def test_an_action_has_the_key_that_it_is_given(
@@ -70,12 +65,10 @@ def test_an_action_that_decides_nothing_makes_way() -> None:
         assert example in text
     registry = remap_keys((("approve", "y"),))
     assert (registry.key_label("approve"), registry.key_label("copy")) == ("y", "a")
-    assert len({registry.key_label(each.id) for each in registry.in_context("waiting")}) == len(
-        {DEFAULT_REGISTRY.key_label(each.id) for each in DEFAULT_REGISTRY.in_context("waiting")}
-    )
-
-
-def test_the_key_that_became_free_is_taken_by_who_asked_for_it() -> None:
+    keys = {registry.key_label(each.id) for each in registry.in_context("waiting")}
+    default = DEFAULT_REGISTRY.in_context("waiting")
+    assert len(keys) == len({DEFAULT_REGISTRY.key_label(each.id) for each in default})
+    # The key that became free is taken by who asked for it.
     refusals = keymap_problems(approve="y", unfold="a")
     assert "is already the key of copy" in refusals["console.keys.approve"]
 

@@ -1,7 +1,8 @@
 """What the console without a screen and `action show` print of hostile text: nothing of it begins a line."""
 
-import unicodedata
 from dataclasses import replace
+from operator import mul
+from unicodedata import category
 
 import pytest
 from hypothesis import example, given
@@ -29,36 +30,27 @@ def spoilt(text: str) -> ApprovalView:
     view = next(each for each in snapshot(NOW).approvals if each.preview.status == "ready")
     field = FieldView(label=text, value=text, multiline=True)
     preview = replace(view.preview, fields=(field,), host=text, gist=text)
-    return replace(
-        view,
-        title=text,
-        cwd=text,
-        session_label=text,
-        agent=text,
-        arguments=(field,),
-        preview=preview,
-    )
+    said = dict.fromkeys(("title", "cwd", "session_label", "agent"), text)
+    return replace(view, arguments=(field,), preview=preview, **said)
 
 
 def cells_at_most(pieces: Line) -> int:
     """The cells of a line on a terminal that draws every letter of others in two, and its marks upon it."""
-    return sum(
-        (2 if p.foreign and not p.text.isascii() else 1)
-        * sum(unicodedata.category(char) not in ("Mn", "Me") for char in p.text)
-        for p in pieces
-    )
+    wide = [2 if p.foreign and not p.text.isascii() else 1 for p in pieces]
+    drawn = [sum(category(char) not in ("Mn", "Me") for char in p.text) for p in pieces]
+    return sum(map(mul, wide, drawn))
+
+
+def printed(item: Item, columns: int, *, unfold: bool = False) -> tuple[Line, ...]:
+    cache = DocumentCache(DEFAULT_REGISTRY)
+    return tuple(item_page(cache, item, NOW, columns, file_changed=False, unfold=unfold))
 
 
 def plain_page(text: str, columns: int) -> tuple[Line, ...]:
     item = Item(key="a", approval=spoilt(text))
-    file = replace(
-        snapshot(NOW).library[0], name=text, reason=text, hosts=(text,), file=text, connector=text
-    )
-    shown = row_page(LibraryTable((file,), (), NOW), NOW, columns)
-    return (
-        *item_page(DocumentCache(DEFAULT_REGISTRY), item, NOW, columns, file_changed=False),
-        *shown,
-    )
+    said = dict.fromkeys(("name", "reason", "file", "connector"), text)
+    file = replace(snapshot(NOW).library[0], hosts=(text,), **said)
+    return (*printed(item, columns), *row_page(LibraryTable((file,), (), NOW), NOW, columns))
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -97,9 +89,7 @@ def test_a_converted_text_never_begins_a_line(text: str, form: str) -> None:
     view = replace(view, preview=replace(view.preview, fields=(field,)))
     item = Item(key="a", approval=view)
     for unfold in (False, True):
-        for pieces in item_page(
-            DocumentCache(DEFAULT_REGISTRY), item, NOW, 80, file_changed=False, unfold=unfold
-        ):
+        for pieces in printed(item, 80, unfold=unfold):
             assert not pieces or not pieces[0].foreign
 
 
@@ -107,15 +97,8 @@ def test_it_prints_readable_text_and_on_a_key_the_source() -> None:
     view = spoilt("x")
     field = FieldView(label="Body", value="<p>Dear <b>Ana</b><!-- c -->", format="html")
     item = Item(key="a", approval=replace(view, preview=replace(view.preview, fields=(field,))))
-    shown, source = (
-        "\n".join(
-            plain_text(each)
-            for each in item_page(
-                DocumentCache(DEFAULT_REGISTRY), item, NOW, 120, file_changed=False, unfold=unfold
-            )
-        )
-        for unfold in (False, True)
-    )
+    pages = [printed(item, 120, unfold=unfold) for unfold in (False, True)]
+    shown, source = ("\n".join(map(plain_text, page)) for page in pages)
     assert "Dear Ana" in shown
     assert "‹only in the source: 1 × comment›" in shown
     assert "<p>Dear <b>Ana</b><!-- c -->" in source

@@ -4,6 +4,7 @@ has its own screen.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from aileron_core.console_port.events import RecordsRead
 from aileron_core.console_port.intents import ReadRecords
@@ -17,7 +18,7 @@ from aileron_tui.state.decision_screens import (
 )
 from aileron_tui.state.filter import parse
 from aileron_tui.state.tables.audit import PAGE_SIZE, RecordPages
-from tests.support.screens.states import short
+from tests.support.screens.states import record, short
 
 NOW = 1_000_000.0
 TOTAL = 10_482
@@ -26,28 +27,16 @@ FIELDS = ("agent", "action", "state", "by")
 
 
 def numbered_view(seq: int) -> RecordView:
-    return RecordView(
-        seq=seq,
-        at=NOW - (TOTAL - seq),
-        event="approval.denied" if seq % 1000 == 0 else "run.started",
-        run_id=f"run-{seq}",
-        session_id=None,
-        action="send-draft",
-        actor="person",
-        agent="goose" if seq == 3 else "codex",
-        summary=f"record {seq}",
-    )
+    event = "approval.denied" if seq % 1000 == 0 else "run.started"
+    agent = "goose" if seq == 3 else "codex"
+    return record(seq, event, at=NOW - (TOTAL - seq), actor="person", agent=agent)
 
 
 def answer_of_core(asked: ReadRecords, missing: frozenset[int] = frozenset()) -> RecordsRead:
     """Answer as the core does: at most `limit` records before `before_seq`, oldest first."""
     before = asked.before_seq if asked.before_seq is not None else TOTAL + 1
-    found: list[RecordView] = []
-    seq = before - 1
-    while seq >= 1 and len(found) < asked.limit:
-        if seq not in missing:
-            found.append(numbered_view(seq))
-        seq -= 1
+    numbers = (seq for seq in range(before - 1, 0, -1) if seq not in missing)
+    found = [numbered_view(seq) for seq in islice(numbers, asked.limit)]
     return RecordsRead(
         records=tuple(reversed(found)), before_seq=asked.before_seq, total=TOTAL - len(missing)
     )

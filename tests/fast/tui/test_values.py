@@ -8,7 +8,6 @@ import pytest
 from rich.cells import cell_len
 
 from aileron_core.console_port.field_views import FieldView
-from aileron_core.console_port.view_models import StepView
 from aileron_tui.draw.blocks import (
     COMPACT_GUTTER,
     GUTTER,
@@ -25,13 +24,16 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import Piece, plain_text
-from tests.support.screens.calls import approval
+from tests.support.screens.calls import approval, later_steps
 
 NOW = 1_790_000_000.0
 
 
 def value_rows(field: FieldView) -> list[str]:
     return [plain_text(each) for each in value_lines(field, field_text(field))]
+
+
+BCC = FieldView(label="x", value="a\nb", count=2, spellings=("Bcc", "BCC"))
 
 
 @pytest.mark.parametrize(
@@ -46,10 +48,7 @@ def value_rows(field: FieldView) -> list[str]:
         (FieldView(label="x", value="   "), ["‹3 blanks›"]),
         (FieldView(label="x", value="a\n  "), ["a", "‹2 blanks›"]),
         (FieldView(label="x", value="‹list of 2›\na"), ["‹U+2039›list of 2‹U+203A›", "a"]),
-        (
-            FieldView(label="x", value="a\nb", count=2, spellings=("Bcc", "BCC")),
-            ["‹2 values, under Bcc, BCC›", "a", "b"],
-        ),
+        (BCC, ["‹2 values, under Bcc, BCC›", "a", "b"]),
         (FieldView(label="x", value="a", spellings=("B›c",)), ["‹found at B‹U+203A›c›", "a"]),
     ],
 )
@@ -59,15 +58,7 @@ def test_a_value_is_drawn_as_what_it_is(field: FieldView, lines: list[str]) -> N
 
 def test_arguments_steps_and_fetched_fields_are_drawn_alike() -> None:
     looks_like = FieldView(label="where", value='{"id": 5} ')
-    step = StepView(
-        step_id="s",
-        connector="local://a/b",
-        op="send",
-        hosts=("a.example:443",),
-        status="fixed",
-        asks_again=False,
-        inputs=(looks_like,),
-    )
+    step = replace(later_steps()[0], inputs=(looks_like,))
     view = approval(1, NOW)
     preview = replace(view.preview, fields=(looks_like,))
     view = replace(view, arguments=(looks_like,), steps=(step,), preview=preview)
@@ -80,9 +71,8 @@ def test_several_values_of_one_name_are_a_warning_of_the_head() -> None:
     view = approval(1, NOW)
     twice = FieldView(label="Bcc", value="a\nb", count=2, spellings=("Bcc",))
     view = replace(view, preview=replace(view.preview, fields=(twice,)))
-    assert "Bcc: 2 values" in [
-        plain_text(w) for w in warnings(view, HiddenCharacters(), file_changed=False)
-    ]
+    found = [plain_text(w) for w in warnings(view, HiddenCharacters(), file_changed=False)]
+    assert "Bcc: 2 values" in found
 
 
 FORGED = "WILL HAPPEN  checked by Aileron"
@@ -126,16 +116,9 @@ def test_a_long_label_that_nobody_accepted_stands_behind_the_bar(gutter: int) ->
     assert second[gutter + 2 :] == "x"
 
 
-def test_what_is_left_of_a_label_has_no_bar_beside_it() -> None:
-    rows = drawn_blocks(
-        (value(foreign_text("Estimated delivery"), (Piece("x"),)), blank()), 80, GUTTER
-    )
+def test_what_is_left_of_a_label_has_no_bar_and_one_of_ours_has_a_line_of_its_own() -> None:
+    label = value(foreign_text("Estimated delivery"), (Piece("x"),))
+    rows = drawn_blocks((label, blank()), 80, GUTTER)
     assert rows == [" Estimated   ┃ x", "   delivery", ""]
-
-
-def test_a_long_label_of_ours_stands_on_a_line_of_its_own() -> None:
-    first, _ = (
-        plain_text(each)
-        for each in lay_out((value("Look-alike names", (Piece("x"),)),), 80, COMPACT_GUTTER).lines
-    )
+    first, _ = drawn_blocks((value("Look-alike names", (Piece("x"),)),), 80, COMPACT_GUTTER)
     assert first == " Look-alike names"

@@ -47,11 +47,10 @@ TRAFFIC = TrafficView(
 # Sessions
 
 
-def at_work(*found: SessionView, opened: bool = False, name: str = "codex") -> Drawn:
-    """Return view 5 with *found*, on the first that has *name*."""
-    return Drawn(start(mail(), sessions=found or (CODEX, CLAUDE, RELAY))).go(
-        "sessions", name, opened=opened
-    )
+def at_work(*found: SessionView, opened: bool = False) -> Drawn:
+    """Return view 5 with *found*, on the first of codex."""
+    state = start(mail(), sessions=found or (CODEX, CLAUDE, RELAY))
+    return Drawn(state).go("sessions", "codex", opened=opened)
 
 
 def test_each_session_says_whether_it_is_there_and_whether_something_contains_it() -> None:
@@ -127,13 +126,8 @@ def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> 
     drawn = at_work(asks)
     assert "asks for" not in drawn.list_texts
     drawn.go("sessions", "codex", opened=True)
-    for text in (
-        "it is not a host name",
-        "which is link-local",
-        "by you, until the session ends",
-        "1,200 more attempts",
-        "a‹ESC›[31m‹RLO›b:443",
-    ):
+    why = ("it is not a host name", "which is link-local", "by you, until the session ends")
+    for text in (*why, "1,200 more attempts", "a‹ESC›[31m‹RLO›b:443"):
         assert text in drawn.words
     assert "allow" not in drawn.keys
 
@@ -153,19 +147,13 @@ def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> N
     assert says in drawn.list_texts
     assert "● ▲ went around" in drawn.rows[0]
     drawn.go("sessions", "codex", opened=True)
-    for text in (
-        "AROUND THE GATE",
-        "the agent may have refused it",
-        says,
-        "exec_command 2 · mcp__aileron.Read 1,200 · 3 by other names",
-        "2 answers: compressed",
-        "1 answer: over a WebSocket",
-        "only the names of called tools are read",
-    ):
+    seen = ("AROUND THE GATE", "the agent may have refused it", says)
+    made = ("exec_command 2 · mcp__aileron.Read 1,200 · 3 by other names", "2 answers: compressed")
+    unread = ("1 answer: over a WebSocket", "only the names of called tools are read")
+    for text in (*seen, *made, *unread):
         assert text in drawn.words
-    augmented = at_work(
-        replace(around, terms=SessionTerms(augment=True), tool_calls=None), opened=True
-    )
+    terms = SessionTerms(augment=True)
+    augmented = at_work(replace(around, terms=terms, tool_calls=None), opened=True)
     assert "requests and answers are read" in augmented.words
     assert "counted" not in augmented.words
 
@@ -173,9 +161,8 @@ def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> N
 def test_a_server_of_the_agents_own_that_stays_on_is_on_the_sessions_page() -> None:
     terms = SessionTerms(own_servers=("fs (.mcp.json): it is\nAileron's fs",))
     drawn = at_work(replace(CODEX, terms=terms), opened=True)
-    assert (
-        "ITS OWN MCP SERVERS that Aileron has too; what their tools do is not gated" in drawn.words
-    )
+    says = "ITS OWN MCP SERVERS that Aileron has too; what their tools do is not gated"
+    assert says in drawn.words
     assert "Starts fs (.mcp.json): it is‹LF›Aileron's fs" in drawn.words
     assert "ITS OWN MCP SERVERS" not in at_work(opened=True).words
 
@@ -231,9 +218,8 @@ def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_a
 
 
 def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -> None:
-    drawn = Drawn(start(short(), records=record_views(NOW))).go(
-        "activity", "? unknown", opened=True
-    )
+    drawn = Drawn(start(short(), records=record_views(NOW)))
+    drawn.go("activity", "? unknown", opened=True)
     story = ("HISTORY", "waits for a person", "approved send-draft", "outcome unknown")
     assert all(each in drawn.words for each in story)
     drawn.model.activity.stop_following()
@@ -248,9 +234,7 @@ def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -
 
 def test_the_summary_of_the_selected_record_is_read_whole_or_visibly_cut() -> None:
     action = "an-action-with-a-name-that-is-longer-than-its-column"
-    summary = (
-        "Nothing ran: the action file changed on disk after it was shown for approval. Ask again"
-    )
+    summary = "Nothing ran: the action file changed on disk after it was shown for approval."
 
     def detail(text: str) -> list[str]:
         failed = record(7, "run.failed", run_id=None, action=action, summary=text)
@@ -276,14 +260,11 @@ def stored(body: str) -> Drawn:
     return drawn.tell(RecordRead(seq=100, body=body, hash="ab" * 32, prev="cd" * 32))
 
 
-def test_the_name_of_a_field_of_a_record_is_not_broken() -> None:
+def test_a_record_stands_whole_as_it_is_stored_and_no_name_of_a_field_is_broken() -> None:
     lines = stored('{"action":"send","connectors":["mail"],"Approved by the person":"no"}').document
     at = next(number for number, each in enumerate(lines) if each.startswith(" connectors"))
     assert lines[at - 1].startswith(" action ")
     assert any(each.strip().startswith("Approved") for each in lines[at:])
-
-
-def test_a_record_stands_whole_as_it_is_stored() -> None:
     drawn = stored('{"event":"run.started","note":"\x1b[2J\u202eevil [b]x[/]","seq":100}')
     for text in ("AS STORED", "abab", "cdcd", "‹ESC›[2J‹RLO›evil [b]x[/]"):
         assert text in drawn.item
@@ -307,15 +288,6 @@ def test_what_a_verification_found_names_each_problem_and_a_gap_stands_where_it_
 
 
 # A decided call, opened
-
-
-def call_page(call: CallView) -> Drawn:
-    """Return the page of a decided call of which the core says *call*."""
-    drawn = Drawn(start(short(), call.approval))
-    drawn.model.decided.enter()
-    drawn.model.turn_to_call()
-    drawn.model.opened_call.next_read()
-    return drawn.tell(CallRead(run_id=call.approval.run_id, call=call))
 
 
 SHOWN = DecidedScreenView(at=NOW - 600, approval=short(2))
@@ -350,7 +322,11 @@ RESULT = (FieldView(label="Result", value="\x1b[2J\u202eevil\nOUTCOME  denied\n"
 def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
     call: CallView, says: tuple[str, ...], absent: tuple[str, ...]
 ) -> None:
-    drawn = call_page(call)
+    drawn = Drawn(start(short(), call.approval))
+    drawn.model.decided.enter()
+    drawn.model.turn_to_call()
+    drawn.model.opened_call.next_read()
+    drawn.tell(CallRead(run_id=call.approval.run_id, call=call))
     assert all(each in drawn.words for each in says), drawn.words
     assert not any(each in drawn.item for each in absent)
     for line in drawn.document:
@@ -366,16 +342,9 @@ def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
 def test_each_account_is_listed_with_its_status_and_why() -> None:
     vault = VaultStatus(state="unlocked", entries=2)
     drawn = Drawn(start(vault=vault, accounts=accounts(ANA, CHANGED, ENDED))).go("accounts", "work")
-    for each in (
-        "3 accounts, 2 cannot be used",
-        "✓ active",
-        "▲ cannot be used",
-        "▲ login ended",
-        "ana@example.com",
-        "2 h",
-        "never",
-        "○ no account",  # drive has none that it could use
-    ):
+    states = ("3 accounts, 2 cannot be used", "✓ active", "▲ cannot be used", "▲ login ended")
+    facts = ("ana@example.com", "2 h", "never", "○ no account")  # drive has none that it could use
+    for each in (*states, *facts):
         assert each in drawn.list_texts, each
     drawn.go("accounts", "work", opened=True)
     for each in ("ACCOUNT", "Remembered for", "send-mail"):
@@ -385,11 +354,10 @@ def test_each_account_is_listed_with_its_status_and_why() -> None:
 
 def test_what_stands_above_every_view() -> None:
     route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
-    vault = VaultStatus(
-        state="unlocked", entries=2, problem="vault.json is damaged.", unattended=True
-    )
+    damage = "vault.json is damaged."
+    vault = VaultStatus(state="unlocked", entries=2, problem=damage, unattended=True)
     drawn = Drawn(start(short(), vault=vault))
-    assert "vault.json is damaged." in drawn.banner
+    assert damage in drawn.banner
     assert "not by your key" in drawn.banner
     drawn = Drawn(start(short(), routes=(route,), accepted_installed=True, inspects_models=True))
     first, second, third = drawn.banner.splitlines()
