@@ -20,7 +20,7 @@ def _released() -> bytes:
     ).encode()
 
 
-def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_file_changes(
+def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_changes(
     home: Path,
 ) -> None:
     store = ConnectorStore(home)
@@ -43,7 +43,6 @@ def _refused_problem(home: Path) -> Problem:
 
 
 def _installed(home: Path, tmp_path: Path, old: str, new: str) -> str:
-    """Install the example connector with another manifest; return its hash."""
     folder = tmp_path / new.strip('# "\n').replace(" ", "-")
     shutil.copytree(ROOT / "examples" / "connectors" / "mail-drafts", folder)
     manifest = (folder / "manifest.toml").read_text()
@@ -51,9 +50,7 @@ def _installed(home: Path, tmp_path: Path, old: str, new: str) -> str:
     return ConnectorStore(home).install(folder).identity.hash
 
 
-def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_placeholder_without_a_connector_is_refused(home: Path, tmp_path: Path) -> None:
     message = _refused_problem(home).message
     assert "and there is none. Run `aileron connector install FOLDER`" in message
     _installed(home, tmp_path, 'version = "0.1.0"', 'version = "0.2.0"')

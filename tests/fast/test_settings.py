@@ -53,14 +53,11 @@ def test_a_mirror_is_an_https_url(tmp_path: Path, url: object) -> None:
     assert "must be an https URL" in problems["store.mirror"]
 
 
-def test_the_paths_of_launches_are_read(tmp_path: Path) -> None:
+def test_the_paths_of_launches_and_every_key_of_the_console_are_read(tmp_path: Path) -> None:
     text = '[launch]\nread = ["~/a", "/b"]\nwrite = ["~/c"]\nhide = [".env", "~/d"]\n[launch.codex]\nargs = ["-x"]'
     found = load_text(tmp_path, text)
     assert found.paths == LaunchPaths(read=("~/a", "/b"), write=("~/c",), hide=(".env", "~/d"))
     assert [*found.launch] == ["codex"]
-
-
-def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
     text = """
     [console]
     theme = "dark"
@@ -115,9 +112,7 @@ def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
         ("[mcp]\ntools = [1]", "mcp.tools", "list of action names"),
     ],
 )
-def test_what_the_file_may_not_say_is_refused_with_its_key(
-    tmp_path: Path, text: str, key: str, says: str
-) -> None:
+def test_what_is_no_setting_is_refused(tmp_path: Path, text: str, key: str, says: str) -> None:
     """A rest under 250 ms would let a key decide that no person meant."""
     assert says in setting_problems(tmp_path, text)[key]
 

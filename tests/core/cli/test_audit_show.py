@@ -22,7 +22,7 @@ from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database
 from aileron_tui.cli.subcommands import OUTCOMES
 from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, unlock
-from tests.core.history.test_sealed_contents import sealed_later
+from tests.core.history.test_sealed import sealed_later
 from tests.support.core_harness import DRAFT, Core, Start
 from tests.support.frozen_clock import FrozenClock
 from tests.support.server_harness import aileron, aileron_json

@@ -27,7 +27,9 @@ async def verify(core: Core) -> AuditVerified:
     return core.last(AuditVerified)
 
 
-async def test_pages_lead_to_the_first_record_without_gap_or_repetition(core: Core) -> None:
+async def test_pages_lead_to_the_first_record_and_each_comes_as_stored(
+    core: Core,
+) -> None:
     everything = await core.records()
     seen: list[int] = []
     before: int | None = None
@@ -45,9 +47,6 @@ async def test_pages_lead_to_the_first_record_without_gap_or_repetition(core: Co
     assert (first.event, first.actor) == (everything[0]["event"], everything[0]["actor"])
     for limit, got in ((0, 1), (-5, 1), (10**9, len(everything))):
         assert len((await read_page(core, None, limit)).records) == got
-
-
-async def test_one_record_comes_whole_as_it_is_stored(core: Core) -> None:
     rows = await core.app.database.read(
         lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
     )
@@ -58,9 +57,7 @@ async def test_one_record_comes_whole_as_it_is_stored(core: Core) -> None:
         await core.do(ReadRecord(seq=4711))
 
 
-async def test_a_whole_audit_is_verified_and_what_was_edited_is_named_within_bounds(
-    core: Core, home: Path
-) -> None:
+async def test_an_audit_is_verified_and_an_edit_named_within_bounds(core: Core, home: Path) -> None:
     good = await verify(core)
     assert good.problems == ()
     assert good.records == len(await core.records())
@@ -101,9 +98,7 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
         await verify(core)
 
 
-async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(
-    start: Start, home: Path
-) -> None:
+async def test_a_copy_of_the_audit_is_whole_and_ours_alone(start: Start, home: Path) -> None:
     async with start(clock=FrozenClock()) as core:
         stored = await core.app.database.read(
             lambda c: [body for (body,) in c.execute("SELECT body FROM audit ORDER BY seq")]
@@ -165,9 +160,7 @@ async def test_a_decided_call_is_read_after_a_restart(start: Start) -> None:
     "edit",
     ["output = replace(output, 'SENT', 'X')", "args = replace(args,'r','q')", "state = 'denied'"],
 )
-async def test_a_row_that_another_program_changed_is_shown_as_such(
-    core: Core, home: Path, edit: str
-) -> None:
+async def test_a_row_another_program_changed_says_so(core: Core, home: Path, edit: str) -> None:
     run_id = (await core.run(await core.ask())).run_id
     await evicted(core, run_id)
     sound = await core.opened(run_id)

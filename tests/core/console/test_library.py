@@ -90,9 +90,7 @@ async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home:
 
 
 @pytest.mark.parametrize("name", ["send-draft", CONNECTOR])
-async def test_an_approval_of_what_was_withdrawn_runs_nothing(
-    core: Core, mailbox: Mailbox, name: str
-) -> None:
+async def test_what_was_withdrawn_does_not_run(core: Core, mailbox: Mailbox, name: str) -> None:
     view = await core.ask()
     await withdraw(core, name)
     ended = await core.run(view)
@@ -132,9 +130,7 @@ async def test_a_row_put_back_takes_nothing_in(start: Start, home: Path, moment:
         assert item_named(await items_of(core), "get-draft").state == "held_back"
 
 
-async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(
-    start: Start, home: Path
-) -> None:
+async def test_everything_is_listed_with_what_is_to_be_said_of_it(start: Start, home: Path) -> None:
     folder = home / "actions"
     async with start() as core:
         text = (folder / "get-draft.md").read_text(encoding="utf-8")
@@ -215,9 +211,7 @@ async def test_the_list_says_of_every_file_what_the_console_says(start: Start, h
     assert "not local://aileron/mail-drafts@9.9.9" in console["other"][1][0]
 
 
-async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(
-    start: Start, home: Path
-) -> None:
+async def test_an_action_that_cannot_run_is_listed_with_why(start: Start, home: Path) -> None:
     path = home / "actions" / "send-draft.md"
     sent = path.read_text(encoding="utf-8")
     changed = sent.replace('capabilities = ["send_draft"]', 'capabilities = ["get_draft"]')

@@ -32,9 +32,7 @@ def next_event(events: "queue.Queue[CoreEvent]", wanted: type[E], state: str = "
             return event
 
 
-def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(
-    home: Path, mailbox: Mailbox
-) -> None:
+def test_a_decision_from_another_thread_is_answered_by_events(home: Path, mailbox: Mailbox) -> None:
     install_examples(home)
     route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
     options = AppOptions(routes=(route,), accept_installed=True)

@@ -29,9 +29,7 @@ def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[obje
     return asyncio.get_running_loop().create_task(core.call(action, args))
 
 
-async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_what_waits_is_denied_and_every_session_ends(core: Core, mailbox: Mailbox) -> None:
     other = await core.another_session()
     views = [await core.ask(draft) for draft in OTHERS]
     checked = await core.ask(DRAFT, session=other)
@@ -53,9 +51,7 @@ async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(
     assert mailbox.state()["sent"] == []
 
 
-async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_guest_stopped_after_its_request_ends_unknown(core: Core, mailbox: Mailbox) -> None:
     view = await core.ask()
     mailbox.control(delay_seconds={"send": 20})
     await core.approve(view)
@@ -100,9 +96,7 @@ async def test_calls_that_wait_for_a_thread_make_no_request(core: Core, mailbox:
     assert writes(mailbox).count(f"GET {DRAFT}") == 32
 
 
-async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_guests_stop_also_where_nothing_can_be_recorded(core: Core, mailbox: Mailbox) -> None:
     """The stop itself does not wait for a disk; the person is told what was not done."""
     waiting = await core.ask(OTHERS[0])
     mailbox.control(delay_seconds={"get": 20})

@@ -132,9 +132,7 @@ async def test_what_is_left_out_stays_unaccepted_and_stands_alone(core: Core) ->
 
 
 @pytest.mark.core(accept=False)
-async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(
-    core: Core, few: Path
-) -> None:
+async def test_a_file_that_changed_since_is_not_accepted_and_said_so(core: Core, few: Path) -> None:
     files = await held_actions(core)
     changed = few / "actions" / "read-001.md"
     changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")

@@ -21,12 +21,9 @@ from aileron_core.ids import new_run_id
 from aileron_core.runs import run_table
 from aileron_core.storage.database import Tx
 from tests.core.history.kept import DAY, Kept
-from tests.core.history.test_sealed_contents import sealed_later
+from tests.core.history.test_sealed import SHOWN, sealed_later
 from tests.support.core_harness import DRAFT, Core, Mailbox, Start, install_examples
 from tests.support.frozen_clock import FrozenClock
-
-SHOWN = "Q3 numbers"
-"""The subject of the draft: fetched for the person, and in no argument or result of `send-draft`."""
 
 FORGED = (
     """UPDATE runs SET args = NULL, content_key = NULL, output = '{"output":"FORGED invoice"}'"""
@@ -66,20 +63,13 @@ async def counted(core: Core, hours: int = 2) -> CallsCounted:
 
 
 async def make_calls(core: Core, clock: FrozenClock, count: int) -> None:
-    """Make one call, and put *count* - 1 others like it on record, a second apart."""
     row = (await core.call("get-draft", {"id": DRAFT})).row
 
     def unit(tx: Tx) -> None:
         for number in range(1, count):
             at = clock.now() + number
-            copy = replace(
-                row,
-                run_id=new_run_id(at),
-                requested_at=at,
-                ended_at=at,
-                args={"id": f"draft-{number:04}-"},
-                last_record=tx.next_seq(),
-            )
+            now: dict[str, Any] = {"requested_at": at, "ended_at": at, "last_record": tx.next_seq()}
+            copy = replace(row, run_id=new_run_id(at), args={"id": f"draft-{number:04}-"}, **now)
             run_table.insert(tx, copy)
             done, run = AuditEvent.RUN_COMPLETED, copy.run_id
             tx.record(AuditRecord(at=rfc3339(at), event=done, summary="", run=run))
@@ -214,7 +204,7 @@ async def test_no_record_is_left_out_where_the_clock_stepped_back_and_none_is_pa
     assert len(parsed) <= len(whole.records) + len(read)
 
 
-async def test_what_a_decided_call_was_about_is_read_again_once_the_vault_is_unlocked(
+async def test_what_a_decided_call_was_about_is_read_once_the_vault_is_unlocked(
     kept: Kept,
 ) -> None:
     async with kept.open() as core:
@@ -259,9 +249,7 @@ async def test_without_a_vault_what_is_not_kept_is_said(start: Start, clock: Fro
     [("UPDATE runs SET args = replace(args, 'r-', 'q-')", ()), (FORGED, ("forged",))],
     ids=["arguments", "a result in their place"],
 )
-async def test_a_call_whose_row_another_program_changed_says_so(
-    kept: Kept, edit: str, words: tuple[str, ...]
-) -> None:
+async def test_a_row_others_changed_says_so(kept: Kept, edit: str, words: tuple[str, ...]) -> None:
     """The call's page said so; the list and its search did not."""
     async with kept.open() as core:
         await core.call("get-draft", {"id": DRAFT})
@@ -301,7 +289,7 @@ async def test_times_that_no_calendar_has_break_neither_list_nor_counts(kept: Ke
     assert all(isfinite(page.searched_to or 0.0) for page in read)
 
 
-async def test_what_is_sealed_counts_for_the_size_of_a_reading(
+async def test_sealed_bytes_count_for_a_reading(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history_reader, "_MOST_BYTES", 100)
@@ -312,9 +300,7 @@ async def test_what_is_sealed_counts_for_the_size_of_a_reading(
         assert [len(page.calls) for page in await pages(core, HistoryQuery())] == [1, 1, 0]
 
 
-async def test_the_last_hours_are_counted_from_the_store_after_a_restart(
-    start: Start, clock: FrozenClock
-) -> None:
+async def test_the_last_hours_are_counted_after_a_restart(start: Start, clock: FrozenClock) -> None:
     """The line above the list once counted what of the newest 500 records it had seen."""
     async with start() as core:
         await core.call("get-draft", {"id": DRAFT})

@@ -46,9 +46,7 @@ def test_it_is_verified_and_read_before_it_is_migrated(old: Path) -> None:
     assert (call["state"], call["sealed"]) == ("completed", True)
 
 
-async def test_what_it_sealed_is_moved_while_locked_opened_and_deleted_for_real(
-    old: Path, mailbox: Mailbox
-) -> None:
+async def test_what_it_sealed_is_moved_opened_and_deleted(old: Path, mailbox: Mailbox) -> None:
     clock = FrozenClock(LEFT_AT)
     sealed = sealed_of(old, "sealed_screens", "sealed_contents")
     assert len(sealed) == 9

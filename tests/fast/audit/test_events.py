@@ -8,12 +8,9 @@ import aileron_core
 from aileron_core.audit.events import AuditEvent
 
 ROOT = Path(aileron_core.__file__).parent.parent
-SOURCES = [
-    path
-    for package in ("aileron_core", "aileron_mcp", "aileron_tui")
-    for path in sorted((ROOT / package).rglob("*.py"))
-    if path.parts[-2:] != ("audit", "events.py")
-]
+PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
+FILES = [path for each in PACKAGES for path in sorted((ROOT / each).rglob("*.py"))]
+SOURCES = [path for path in FILES if path.parts[-2:] != ("audit", "events.py")]
 EVER_WRITTEN = """
     approval.approved approval.denied approval.expired approval.withdrawn arguments.forgotten
     audit.cut audit.unreadable call.refused console.everything_stopped console.paused console.port

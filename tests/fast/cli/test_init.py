@@ -81,12 +81,6 @@ def test_settings_that_cannot_be_used_are_reported_at_once(tmp_path: Path) -> No
     assert "log.level" in run_aileron("init", "--home", str(home), code=1)
 
 
-def test_the_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "theirs.cfg").write_text("")
-    assert "another program" in run_aileron("init", "--home", str(tmp_path), code=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["theirs.cfg"]
-
-
 def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
     home = tmp_path / "home"
     said = init_json(home, "--example")["example"]

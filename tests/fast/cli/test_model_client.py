@@ -10,18 +10,11 @@ from aileron_tui.cli.agent_run import read_line
 from aileron_tui.cli.model_client import key_for
 
 SECRET = "canary-key"
-REFUSED = {
-    "http://models.example/v1": "unencrypted",
-    "http://127.0.0.1.evil.example/v1": "unencrypted",
-    "http://127.0.0.1@evil.example/v1": "is not a base URL",
-    f"https://me:{SECRET}@models.example/v1?x": "is not a base URL",
-    "http://[::1/v1": "is not a base URL",
-    "http://127.0.0.1:abc/v1": "is not a base URL",
-    "http://127.0.0.1:1/\x1bv1": "is not a base URL",
-    "file:///etc/passwd": "is not a base URL",
-    "http://127.0.0.1:1/v1?x=1": "is not a base URL",
-    "": "is not a base URL",
-}
+UNENCRYPTED = ("http://models.example/v1", "http://127.0.0.1.evil.example/v1")
+USERS = ("http://127.0.0.1@evil.example/v1", f"https://me:{SECRET}@models.example/v1?x")
+PLACES = ("http://[::1/v1", "http://127.0.0.1:abc/v1", "file:///etc/passwd", "")
+NO_BASE = (*USERS, *PLACES, "http://127.0.0.1:1/\x1bv1", "http://127.0.0.1:1/v1?x=1")
+REFUSED = dict.fromkeys(UNENCRYPTED, "unencrypted") | dict.fromkeys(NO_BASE, "is not a base URL")
 
 
 @pytest.mark.parametrize("url", REFUSED)
@@ -44,9 +37,7 @@ def test_an_address_where_it_may_go_is_taken(monkeypatch: pytest.MonkeyPatch, ur
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
-def test_a_line_that_is_not_utf8_is_an_error_of_that_line_alone(
-    monkeypatch: pytest.MonkeyPatch, errors: str
-) -> None:
+def test_a_line_not_in_utf8_is_an_error_alone(monkeypatch: pytest.MonkeyPatch, errors: str) -> None:
     typed = io.TextIOWrapper(io.BytesIO(b"caf\xff\n"), encoding="utf-8", errors=errors)
     monkeypatch.setattr(sys, "stdin", typed)
     with pytest.raises(InvalidRequest, match="not UTF-8"):

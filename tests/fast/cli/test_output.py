@@ -24,29 +24,22 @@ def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
     assert json.loads(printed) == value
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (errors.ConsoleUnavailable("x"), 69),
-        (errors.Unauthorized("x"), 77),
-        (errors.Forbidden("x"), 77),
-        (errors.InvalidArguments("x"), 2),
-        (errors.InvalidRequest("x"), 2),
-        (errors.InternalError("x"), 70),
-        (errors.IllegalTransition("x"), 70),
-        (errors.HomeError("x"), 1),
-        (errors.Conflict("x"), 1),
-        (errors.StorageUnavailable("x"), 1),
-        (errors.CapabilityDenied("x"), 77),
-        (CliError(EXIT.PENDING, "x"), 75),
-        (errors.ConsoleErrorResponse(errors.Forbidden("x").to_failure()), 77),
-        (errors.ConsoleErrorResponse(errors.CapabilityDenied("x").to_failure()), 77),
-        (errors.ConsoleErrorResponse(errors.InvalidArguments("x").to_failure()), 2),
-        (errors.ConsoleErrorResponse(errors.InternalError("x").to_failure()), 70),
-        (errors.ConsoleErrorResponse(errors.ExternalApiError("x", status=500).to_failure()), 1),
-        (errors.ConsoleErrorResponse(errors.NotFound("x").to_failure()), 1),
-    ],
+CODES = (
+    (69, [errors.ConsoleUnavailable]),
+    (77, [errors.Unauthorized, errors.Forbidden, errors.CapabilityDenied]),
+    (2, [errors.InvalidArguments, errors.InvalidRequest]),
+    (70, [errors.InternalError, errors.IllegalTransition]),
+    (1, [errors.HomeError, errors.Conflict, errors.StorageUnavailable]),
 )
+RAISED = [(kind("x"), code) for code, kinds in CODES for kind in kinds]
+REFUSED = (errors.Forbidden("x"), errors.CapabilityDenied("x"))
+ANSWERED = dict.fromkeys(REFUSED, 77) | {errors.InvalidArguments("x"): 2}
+ANSWERED |= {errors.InternalError("x"): 70, errors.NotFound("x"): 1}
+ANSWERED |= {errors.ExternalApiError("x", status=500): 1}
+SENT = [(errors.ConsoleErrorResponse(each.to_failure()), code) for each, code in ANSWERED.items()]
+
+
+@pytest.mark.parametrize(("error", "code"), [*RAISED, *SENT, (CliError(EXIT.PENDING, "x"), 75)])
 def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) -> None:
     assert exit_code(error) == code
 
@@ -59,18 +52,14 @@ def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) ->
         (EXIT.OUR_BUG, "internal_error", False),
     ],
 )
-def test_a_command_that_ends_by_itself_says_of_what_class_that_is(
-    code: int, named: str, retriable: bool
-) -> None:
+def test_a_command_ending_by_itself_says_its_class(code: int, named: str, retriable: bool) -> None:
     """A program that reads the one error body learns whether another try may help."""
     failure = CliError(code, "x").to_failure()
     assert (failure.class_, failure.retriable) == (named, retriable)
 
 
 @pytest.mark.parametrize("status", ["denied", "expired", "withdrawn"])
-def test_a_run_that_ended_half_way_says_what_finished(
-    status: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_half_way_says_what_finished(status: str, capsys: pytest.CaptureFixture[str]) -> None:
     context = CommandContext(home=Path("/"), json=False, color=False)
     body = {"status": status, "completed_steps": ["find", "a\x1b[2J"]}
     assert _report(context, body) == 76

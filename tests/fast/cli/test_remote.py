@@ -37,7 +37,6 @@ class Session:
         return here
 
     def home(self, number: int) -> socket.socket:
-        """Return the home's end of a connection, once there is one."""
         eventually(lambda: len(self.homes) > number)
         return self.homes[number]
 

@@ -73,7 +73,6 @@ def units(section: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def cases(path: str) -> dict[str, bool]:
-    """Return each test of a file, and whether it is skipped whatever the machine has."""
     module = ast.parse((TESTS / path).read_text(encoding="utf-8"))
     always = _begins_with_a_skip(module) or any(
         isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node) and _skips(node.value)

@@ -39,7 +39,6 @@ _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 def tracked(*patterns: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each file of the repository that matches."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -50,7 +49,6 @@ def tracked(*patterns: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
     text = page.read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     found: set[str] = set()

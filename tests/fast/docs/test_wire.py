@@ -26,14 +26,12 @@ PAGE = (Path(__file__).parents[3] / "docs" / "wire.md").read_text(encoding="utf-
 
 
 def section(heading: str) -> str:
-    """Return the text under *heading*, its subsections left out."""
     found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
     assert found is not None, heading
     return found[1]
 
 
 def rows(heading: str, table: int = 0) -> list[list[str]]:
-    """Return the cells of a table under *heading*, without its head and without backticks."""
     tables = re.findall(r"(?:^\|.*\n)+", section(heading), re.MULTILINE)
     return [
         [cell.strip().replace("`", "") for cell in line.strip("|").split("|")]
@@ -54,11 +52,8 @@ def names_listed(cell: str) -> list[str]:
 
 
 def test_routes_are_those_that_are_served_and_described() -> None:
-    documented = {
-        (method, path): who
-        for routes, who in rows("Routes")
-        for method, path in (route.split() for route in names_listed(routes))
-    }
+    table = [(each, who) for routes, who in rows("Routes") for each in names_listed(routes)]
+    documented = {tuple(route.split()): who for route, who in table}
     assert documented == {(spec.method, spec.path): spec.access for spec in ROUTES}
     paths = document()["paths"]
     assert documented.keys() == {(m.upper(), path) for path, each in paths.items() for m in each}
@@ -120,14 +115,9 @@ def _written(value: object) -> str:
 
 
 def test_limits_that_nobody_sets() -> None:
-    gate, call = GateSettings(), Limits()
     settable = {"expires_seconds", "wall_seconds", "memory_mib"}
-    known = [
-        getattr(holder, each.name)
-        for holder in (gate, call)
-        for each in fields(holder)
-        if each.name not in settable
-    ]
+    named = [(of, each.name) for of in (GateSettings(), Limits()) for each in fields(of)]
+    known = [getattr(holder, name) for holder, name in named if name not in settable]
     assert [float(value) for _, value in rows("Defaults", 1)] == known
 
 

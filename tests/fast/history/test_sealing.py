@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from subprocess import run
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -32,33 +33,25 @@ def unsealed(record: bytes, label: SealLabel = LABEL) -> dict[str, object]:
     return unseal(record, label, KEY.private_bytes_raw())
 
 
-def test_it_opens_to_what_it_was_made_of_and_never_looks_the_same() -> None:
+def test_it_opens_to_what_it_was_made_of_and_looks_and_size_say_little() -> None:
     first, second = sealed(), sealed()
     assert unsealed(first) == unsealed(second) == SHOWN
     assert first[1:] != second[1:]
     assert first[0] == VERSION
     assert b"northwind" not in first
-
-
-def test_its_size_says_little() -> None:
     sizes = {len(sealed({"text": letter * count})) for letter in "xé" for count in (1, 100)}
     assert sizes | {len(sealed({"text": "x" * 900}))} == {1 + 32 + 1024 + 16}
     assert len(sealed({"text": "x" * 1100})) == 1 + 32 + 2048 + 16
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(LABEL, day="2026-11-24"),
-        replace(LABEL, subject="appr-2"),
-        replace(LABEL, kind="denied"),
-        replace(LABEL, at=LABEL.at + 0.001),
-    ],
-    ids=["day", "approval", "kind", "time"],
-)
-def test_it_is_of_one_decision(other: SealLabel) -> None:
+OTHER = {"day": "2026-11-24", "subject": "appr-2", "kind": "denied", "at": LABEL.at + 0.001}
+
+
+@pytest.mark.parametrize("part", OTHER)
+def test_it_is_of_one_decision(part: str) -> None:
+    other: Any = {part: OTHER[part]}
     with pytest.raises(CannotUnseal, match="changed, cut or moved here"):
-        unsealed(sealed(), other)
+        unsealed(sealed(), replace(LABEL, **other))
 
 
 def test_a_changed_cut_or_lengthened_record_is_refused() -> None:

@@ -38,7 +38,6 @@ def prepared(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def owned(prepared: Home) -> Iterator[Home]:
-    """A home that this process owns."""
     lock = HomeLock(prepared)
     lock.acquire()
     yield prepared
@@ -58,9 +57,7 @@ def holding(home: Home) -> "subprocess.Popen[bytes]":
     )
 
 
-def test_a_home_of_another_user_has_no_owner_to_believe(
-    owned: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_users_home_has_no_owner(owned: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever locks a folder that is not ours may be anybody."""
     ours = os.getuid()
     monkeypatch.setattr(owner.os, "getuid", lambda: ours + 1)
@@ -70,7 +67,7 @@ def test_a_home_of_another_user_has_no_owner_to_believe(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-def test_without_the_kernels_table_nobody_is_believed(
+def test_nobody_is_believed_without_the_kernel(
     owned: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`daemon.json` is no substitute for it: any program of this user can write that."""
@@ -244,9 +241,7 @@ def test_one_process_owns_a_home_and_the_second_is_told_who(prepared: Home) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the pid in daemon.json counts")
-def test_the_owner_is_found_where_st_dev_is_not_the_device_of_the_lock(
-    owned: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_owner_is_found_on_btrfs_too(owned: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: on btrfs every command said that no console runs."""
     whole = os.fstat
 

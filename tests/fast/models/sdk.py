@@ -43,13 +43,11 @@ def _ask(name: str, **options: Any) -> Any:
 
 
 def events(name: str, stream: bytes) -> list[Json]:
-    """Return the events that the SDK of the format *name* reads."""
     _answer[0] = (stream, "text/event-stream")
     return [event.to_dict(mode="json") for event in _ask(name, stream=True)]
 
 
 def final(name: str, stream: bytes) -> Json:
-    """Return the answer that the SDK puts together."""
     _answer[0] = (stream, "text/event-stream")
     if name == "anthropic_messages":
         with _anthropic().messages.stream(model="m", max_tokens=9, messages=_QUESTION) as read:
@@ -63,7 +61,6 @@ def final(name: str, stream: bytes) -> Json:
 
 
 def whole(name: str, body: bytes) -> Json:
-    """Return the answer that the SDK reads whole."""
     _answer[0] = (body, "application/json")
     return _ask(name).to_dict(mode="json")
 

@@ -40,15 +40,11 @@ def test_the_forms_that_an_event_may_have_all_read_the_same(name: str) -> None:
     turn = Turn(1, (Said("text", ("hi",)), say_call("read", {"a": 1})))
     plain = read(FORMATS[name], stream(name, turn))
     tight = stream(name, turn).replace(b"data: ", b"data:").replace(b"event: ", b"event:")
-    spread = b"".join(
-        f"id: 7\nretry: 1\nevent: {kind}\n".encode()
-        + b"".join(
-            b"data: " + line.encode() + b"\n"
-            for line in (data if isinstance(data, str) else json.dumps(data, indent=1)).splitlines()
-        )
-        + b"\n"
-        for kind, data in STREAM[name](turn)
-    )
+    spread = b""
+    for kind, data in STREAM[name](turn):
+        text = data if isinstance(data, str) else json.dumps(data, indent=1)
+        lines = (f"data: {line}" for line in text.splitlines())
+        spread += "\n".join(["id: 7", "retry: 1", f"event: {kind}", *lines, "\n"]).encode()
     bare = stream(name, turn, names=False)  # compatible servers leave `event` out
     for data in (tight, spread, stream(name, turn).rstrip(b"\n"), bare):
         events, answer = read(FORMATS[name], data)
@@ -93,7 +89,6 @@ def test_our_own_error_and_keep_alive_are_what_the_sdk_expects(name: str) -> Non
 
 
 def messages(*blocks: list[Json], stop: Json | None = None) -> bytes:
-    """A message of blocks, each with its events."""
     events: Events = STREAM["anthropic_messages"](Turn(1, ()))
     begin, end = events[:2], events[2:]
     if stop:
@@ -111,21 +106,16 @@ def messages(*blocks: list[Json], stop: Json | None = None) -> bytes:
 def test_thinking_signatures_redactions_and_citations_come_back_in_the_turn() -> None:
     """The provider refuses a thinking block that is not as it gave it."""
     citation = {"type": "char_location", "cited_text": "c", "document_index": 0}
-    data = messages(
-        [
-            {"type": "thinking", "thinking": "", "signature": ""},
-            {"type": "thinking_delta", "thinking": "let me"},
-            {"type": "thinking_delta", "thinking": " see"},
-            {"type": "signature_delta", "signature": "c2ln"},
-        ],
-        [{"type": "redacted_thinking", "data": "c2VhbGVk"}],
-        [
-            {"type": "text", "text": "", "citations": None},
-            {"type": "text_delta", "text": "so"},
-            {"type": "citations_delta", "citation": citation},
-        ],
-        [{"type": "text", "text": ""}],
-    )
+    thinking: list[Json] = [{"type": "thinking", "thinking": "", "signature": ""}]
+    thinking += [{"type": "thinking_delta", "thinking": text} for text in ("let me", " see")]
+    thinking += [{"type": "signature_delta", "signature": "c2ln"}]
+    said: list[Json] = [{"type": "text", "text": "", "citations": None}]
+    said += [
+        {"type": "text_delta", "text": "so"},
+        {"type": "citations_delta", "citation": citation},
+    ]
+    sealed: Json = {"type": "redacted_thinking", "data": "c2VhbGVk"}
+    data = messages(thinking, [sealed], said, [{"type": "text", "text": ""}])
     answer = read(ANTHROPIC_MESSAGES, data)[1]
     content = [
         {"type": "thinking", "thinking": "let me see", "signature": "c2ln"},
@@ -139,14 +129,11 @@ def test_thinking_signatures_redactions_and_citations_come_back_in_the_turn() ->
 def test_calls_of_the_providers_own_tools_pass_and_keep_their_input() -> None:
     """`server_tool_use` runs at the provider; its result is a block of the answer."""
     result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
-    data = messages(
-        [
-            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
-            {"type": "input_json_delta", "partial_json": '{"query":'},
-            {"type": "input_json_delta", "partial_json": '"x"}'},
-        ],
-        [result],
-    )
+    call: list[Json] = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+        *({"type": "input_json_delta", "partial_json": text} for text in ('{"query":', '"x"}')),
+    ]
+    data = messages(call, [result])
     assert OtherCall("server_tool_use", "web_search") in parts(ANTHROPIC_MESSAGES, data)
     answer = read(ANTHROPIC_MESSAGES, data)[1]
     assert answer.calls == ()
@@ -202,11 +189,12 @@ def test_what_a_message_read_from_the_cache_counts_as_input() -> None:
 
 
 def chat(*deltas: Json, reason: str | None = "tool_calls", done: bool = True) -> bytes:
-    """A stream of bare chunks, as small servers send them."""
+    """A stream of bare chunks, as small servers send them; a piece of a call is a chunk by itself."""
+    told = [{"tool_calls": [each]} if "function" in each else each for each in deltas]
     events: Events = [
         ("", {"id": "c1", "object": "chat.completion.chunk", "created": 1, "choices": [choice]})
         for choice in [
-            *({"index": 0, "delta": delta} for delta in deltas),
+            *({"index": 0, "delta": delta} for delta in told),
             *([{"index": 0, "delta": {}, "finish_reason": reason}] if reason else []),
         ]
     ]
@@ -225,39 +213,23 @@ def calls_of(data: bytes) -> list[tuple[str, str, str]]:
 
 
 def test_calls_are_told_apart_by_their_ids_or_their_names() -> None:
-    by_id = chat(
-        {"tool_calls": [piece('{"a"', id="x", name="read")]},
-        {"tool_calls": [piece(":1}", id="x")]},
-        {"tool_calls": [piece("{}", id="y", name="read")]},
-    )
+    first, rest = piece('{"a"', id="x", name="read"), piece(":1}", id="x")
+    by_id = chat(first, rest, piece("{}", id="y", name="read"))
     assert calls_of(by_id) == [("x", "read", '{"a":1}'), ("y", "read", "{}")]
-    by_name = chat(
-        {"tool_calls": [piece('{"a"', name="read")]},
-        {"tool_calls": [piece(":1}")]},
-        {"tool_calls": [piece("{}", name="read"), piece("", name="list")]},
-    )
+    both = {"tool_calls": [piece("{}", name="read"), piece("", name="list")]}
+    by_name = chat(piece('{"a"', name="read"), piece(":1}"), both)
     calls = [("call_0", "read", '{"a":1}'), ("call_1", "read", "{}"), ("call_2", "list", "")]
     assert calls_of(by_name) == calls
     # Some servers give each of several calls index 0, and one gives each delta another id.
-    data = chat(
-        {"tool_calls": [piece("{}", index=0, id="x", name="a")]},
-        {"tool_calls": [piece("{}", index=0, id="y", name="a")]},
-    )
+    data = chat(piece("{}", index=0, id="x", name="a"), piece("{}", index=0, id="y", name="a"))
     assert calls_of(data) == [("x", "a", "{}"), ("y", "a", "{}")]
-    data = chat(
-        {"tool_calls": [piece("", index=0, id="r1", name="read")]},
-        {"tool_calls": [piece("{}", index=0, id="r2")]},
-    )
+    data = chat(piece("", index=0, id="r1", name="read"), piece("{}", index=0, id="r2"))
     assert calls_of(data) == [("r1", "read", "{}")]
 
 
 def test_an_empty_finish_reason_ends_nothing() -> None:
     """Some compatible servers send it with every chunk: a call goes on, and so does what a client sees."""
-    deltas = [
-        {"content": "so"},
-        {"tool_calls": [piece("{", index=0, id="x", name="read")]},
-        {"tool_calls": [piece("}", index=0)]},
-    ]
+    deltas = [{"content": "so"}, piece("{", index=0, id="x", name="read"), piece("}", index=0)]
     data = chat(*deltas).replace(b'"delta": {"', b'"finish_reason": "", "delta": {"')
     assert data.count(b'"finish_reason": ""') == len(deltas)
     assert calls_of(data) == [("x", "read", "{}")]
@@ -272,7 +244,7 @@ def test_pieces_of_parallel_calls_may_alternate() -> None:
         {"tool_calls": both},
         {"content": "meanwhile", "tool_calls": [piece('{"k"', index=1, name="b")]},
         {"tool_calls": [piece("{", index=0, name=""), piece(":2}", index=1)]},
-        {"tool_calls": [piece("}", index=0)]},
+        piece("}", index=0),
     )
     assert calls_of(data) == [("x", "a", "{}"), ("y", "b", '{"k":2}')]
     shown = sdk.final("chat_completions", written(CHAT_COMPLETIONS, data, hidden="a"))
@@ -286,8 +258,8 @@ def test_a_call_is_kept_back_until_its_name_is_known() -> None:
     data = chat(
         {"role": "assistant"},
         {"tool_calls": [{"index": 0, "id": "x", "type": "function"}]},
-        {"tool_calls": [piece("{", index=0)]},
-        {"tool_calls": [piece("}", index=0, name="read")]},
+        piece("{", index=0),
+        piece("}", index=0, name="read"),
     )
     begun = [p for p in parts(CHAT_COMPLETIONS, data) if isinstance(p, CallBegun)]
     assert begun == [CallBegun("read")]
@@ -303,28 +275,21 @@ def test_a_call_is_kept_back_until_its_name_is_known() -> None:
 @pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", None])
 def test_a_whole_call_in_one_delta_is_a_call_whatever_the_finish_reason(reason: str | None) -> None:
     """Some servers say `stop`, and some say nothing before `[DONE]`."""
-    data = chat(
-        {"tool_calls": [piece('{"a":1}', id="x", name="read", type="function")]}, reason=reason
-    )
+    data = chat(piece('{"a":1}', id="x", name="read", type="function"), reason=reason)
     assert calls_of(data) == [("x", "read", '{"a":1}')]
+
+
+TWICE = [piece("", index=0, id="x", name=n) for n in ("delete", "_all")]
+CUSTOM = {"tool_calls": [{"index": 0, "id": "x", "custom": {"name": "read"}}]}
 
 
 @pytest.mark.parametrize(
     ("deltas", "sentence"),
     [
-        ([{"tool_calls": [piece("{}", index=0, id="x")]}], "without a name"),
-        ([{"tool_calls": [piece("{}")]}], "never began"),
-        (
-            [{"tool_calls": [piece("", index=0, id="x", name=n)]} for n in ("delete", "_all")],
-            "a second name",
-        ),
-        (
-            [
-                {"tool_calls": [{"index": 0, "id": "x", "custom": {"name": "read"}}]},
-                {"tool_calls": [piece("{}", index=0, name="read")]},
-            ],
-            "a second type",
-        ),
+        ([piece("{}", index=0, id="x")], "without a name"),
+        ([piece("{}")], "never began"),
+        (TWICE, "a second name"),
+        ([CUSTOM, piece("{}", index=0, name="read")], "a second type"),
     ],
 )
 def test_a_call_that_cannot_be_told_is_refused(deltas: list[Json], sentence: str) -> None:
@@ -339,7 +304,7 @@ def test_what_a_server_adds_to_a_call_or_its_thinking_comes_back_in_the_turn() -
         {"role": "assistant", "reasoning_content": "let "},
         {"reasoning_content": "me", "reasoning_details": [{"type": "reasoning.text", "text": "t"}]},
         {"reasoning_details": [{"type": "reasoning.encrypted", "data": "d"}]},
-        {"tool_calls": [piece("", index=0, id="x", name="read", extra_content=signed)]},
+        piece("", index=0, id="x", name="read", extra_content=signed),
     )
     answer = read(CHAT_COMPLETIONS, data)[1]
     (turn,) = CHAT_COMPLETIONS.turn(answer)

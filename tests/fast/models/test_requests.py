@@ -29,7 +29,6 @@ RESULTS = [
 
 
 def conversation(format_: Format) -> Json:
-    """A request of an agent that has one tool and has called it."""
     answer = format_.answer_of(WHOLE[format_.name](TURN))
     history = [format_.user("?"), *format_.turn(answer), *format_.results(RESULTS)]
     asked = format_.request(model="m", system="Be good.", history=history, max_tokens=9)
@@ -52,19 +51,12 @@ def test_tools_are_added_after_the_agents_own_and_nothing_else_changes(name: str
 
 
 def test_a_tool_has_each_formats_shape() -> None:
+    said: Json = {"name": "send_draft", "description": "Send *it*."}
+    named = {**said, "parameters": SCHEMA}
     assert [FORMATS[name].with_tools({}, [DRAFT])["tools"][0] for name in FORMATS] == [
-        {"name": "send_draft", "description": "Send *it*.", "input_schema": SCHEMA},
-        {
-            "type": "function",
-            "function": {"name": "send_draft", "description": "Send *it*.", "parameters": SCHEMA},
-        },
-        {
-            "type": "function",
-            "name": "send_draft",
-            "description": "Send *it*.",
-            "parameters": SCHEMA,
-            "strict": False,
-        },
+        {**said, "input_schema": SCHEMA},
+        {"type": "function", "function": named},
+        {"type": "function", **named, "strict": False},
     ]
 
 
@@ -84,7 +76,7 @@ def test_a_function_has_its_other_name_wherever_the_model_sees_it(name: str) -> 
     assert write_body(format_.renamed(given, {"other": "x"})) == write_body(given)
 
 
-def test_tools_of_the_provider_keep_their_names() -> None:
+def test_allowed_tools_are_renamed_and_tools_of_the_provider_keep_their_names() -> None:
     search = {"type": "web_search_20250305", "name": "read"}
     assert ANTHROPIC_MESSAGES.renamed({"tools": [search]}, {"read": "x"})["tools"] == [search]
     space = {"type": "namespace", "name": "files", "tools": [{"type": "function", "name": "read"}]}
@@ -97,14 +89,8 @@ def test_tools_of_the_provider_keep_their_names() -> None:
     assert OPENAI_RESPONSES.tool_names(request) == ["files.read", "read"]
     chat = {"type": "custom", "custom": {"name": "patch"}}
     assert CHAT_COMPLETIONS.tool_names({"tools": [chat]}) == ["patch"]
-
-
-def test_allowed_tools_are_renamed_too() -> None:
-    flat = {
-        "type": "allowed_tools",
-        "mode": "auto",
-        "tools": [{"type": "function", "name": "read"}],
-    }
+    flat: Json = {"type": "allowed_tools", "mode": "auto"}
+    flat["tools"] = [{"type": "function", "name": "read"}]
     nested = {"mode": "auto", "tools": [{"type": "function", "function": {"name": "read"}}]}
     chat = {"type": "allowed_tools", "allowed_tools": nested}
     for format_, choice in ((CHAT_COMPLETIONS, chat), (OPENAI_RESPONSES, flat)):
@@ -112,32 +98,20 @@ def test_allowed_tools_are_renamed_too() -> None:
         assert b'"x"' in write_body(request)
 
 
-@pytest.mark.parametrize(
-    ("format_", "choice", "meaning"),
-    [
-        (ANTHROPIC_MESSAGES, None, "auto"),
-        (ANTHROPIC_MESSAGES, {"type": "auto", "disable_parallel_tool_use": True}, "auto"),
-        (ANTHROPIC_MESSAGES, {"type": "none"}, "none"),
-        (ANTHROPIC_MESSAGES, {"type": "any"}, "forced"),
-        (ANTHROPIC_MESSAGES, {"type": "tool", "name": "read"}, "forced"),
-        *(
-            (format_, choice, meaning)
-            for format_ in (CHAT_COMPLETIONS, OPENAI_RESPONSES)
-            for choice, meaning in (
-                (None, "auto"),
-                ("auto", "auto"),
-                ("none", "none"),
-                ("required", "forced"),
-                ({"type": "function", "name": "read"}, "forced"),
-                ({"type": "allowed_tools"}, "forced"),
-            )
-        ),
-    ],
-)
-def test_the_choice_of_tools_is_one_of_three(format_: Format, choice: Any, meaning: str) -> None:
+def test_the_choice_of_tools_is_one_of_three() -> None:
     """A choice that leaves out tools is no `auto`: added ones could not be called."""
-    assert format_.tool_choice({"tool_choice": choice}) == meaning
-    assert format_.tool_choice({}) == "auto"
+    kinds = {"auto": "auto", "none": "none", "any": "forced", "tool": "forced"}
+    for kind, meaning in kinds.items():
+        choice: Json = {"type": kind, "name": "read", "disable_parallel_tool_use": True}
+        assert ANTHROPIC_MESSAGES.tool_choice({"tool_choice": choice}) == meaning
+    words = {"auto": "auto", "none": "none", "required": "forced"}
+    for format_ in (CHAT_COMPLETIONS, OPENAI_RESPONSES):
+        for word, meaning in words.items():
+            assert format_.tool_choice({"tool_choice": word}) == meaning
+        for choice in ({"type": "function", "name": "read"}, {"type": "allowed_tools"}):
+            assert format_.tool_choice({"tool_choice": choice}) == "forced"
+    for format_ in FORMATS.values():
+        assert format_.tool_choice({}) == format_.tool_choice({"tool_choice": None}) == "auto"
 
 
 @each_format
@@ -160,43 +134,25 @@ def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
     assert text.index('"c1"') < text.rindex('"c1"') < text.rindex('"c2"')
 
 
-def test_each_formats_own_request_is_as_documented_and_a_text_as_input_is_read_too() -> None:
+def test_each_formats_own_request_and_the_results_of_a_turn_are_as_documented() -> None:
     made = [
         format_.request(model="m", system="s", history=[format_.user("hi")])
         for format_ in FORMATS.values()
     ]
     question = {"role": "user", "content": "hi"}
+    said: Json = {"model": "m", "stream": True}
+    kept: Json = {"store": False, "include": ["reasoning.encrypted_content"]}
+    messages = [{"role": "system", "content": "s"}, question]
     assert made == [
-        {"model": "m", "max_tokens": 8192, "stream": True, "system": "s", "messages": [question]},
-        {
-            "model": "m",
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "messages": [{"role": "system", "content": "s"}, question],
-        },
-        {
-            "model": "m",
-            "stream": True,
-            "store": False,
-            "include": ["reasoning.encrypted_content"],
-            "instructions": "s",
-            "input": [question],
-        },
+        {**said, "max_tokens": 8192, "system": "s", "messages": [question]},
+        {**said, "stream_options": {"include_usage": True}, "messages": messages},
+        {**said, **kept, "instructions": "s", "input": [question]},
     ]
     assert OPENAI_RESPONSES.history({"input": "hi"}) == [question]
-
-
-def test_the_results_of_a_turn_have_each_formats_shape() -> None:
-    """Anthropic wants all of them in one message."""
-    assert ANTHROPIC_MESSAGES.results(RESULTS) == [
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "c1", "content": "ok"},
-                {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True},
-            ],
-        }
-    ]
+    # Anthropic wants all of them in one message.
+    first = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
+    second = {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True}
+    assert ANTHROPIC_MESSAGES.results(RESULTS) == [{"role": "user", "content": [first, second]}]
     assert CHAT_COMPLETIONS.results(RESULTS) == [
         {"role": "tool", "tool_call_id": "c1", "content": "ok"},
         {"role": "tool", "tool_call_id": "c2", "content": "no"},

@@ -1,24 +1,319 @@
-"""Streams of each format: read the same however cut, written so that the provider's SDK sees the same."""
+"""Streams of each format, read the same however cut; and what nobody should send: read, or refused with the one error."""
 
+import contextlib
+import copy
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aileron_core.errors import ModelFormatError
 from aileron_core.models import FORMATS
 from aileron_core.models.format import Format, write_body
-from aileron_core.models.neutral import Answer, CallBegun, Event, TextDelta
-from aileron_core.models.sse import encode_event
+from aileron_core.models.json_values import parse_object
+from aileron_core.models.neutral import (
+    Answer,
+    CallBegun,
+    Event,
+    Limits,
+    TextDelta,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from aileron_core.models.sse import EventSplitter, encode_event
 from tests.fast.models import sdk
+from tests.support.json_values import json_values
 from tests.support.making import cut
-from tests.support.scripted_answers import WHOLE, Said, Turn, say_call, stream
+from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, say_call, sse, stream
 
-NAMES = sorted(FORMATS)
+each_format = pytest.mark.parametrize("name", sorted(FORMATS))
+TURN = Turn(
+    1,
+    (Said("thinking", ("hm",)), Said("text", ("a", "b")),
+     say_call("send_draft", {"to": "x"}, "call_1"), Said("other", ("z",)),
+     Said("refusal", ("no",)), say_call("read", {}, "call_2")),
+)  # fmt: skip
+JSON = json_values(st.text(max_size=5), st.integers() | st.floats(allow_nan=False))
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, value: Any) -> Any:
+    value = copy.deepcopy(value)
+    places: list[tuple[Any, Any]] = []
+    waiting = [value]
+    while waiting:
+        holder = waiting.pop()
+        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        for key in keys:
+            places.append((holder, key))
+            if isinstance(holder[key], dict | list):
+                waiting.append(holder[key])
+    for _ in range(draw(st.integers(1, 2))):
+        holder, key = draw(st.sampled_from(places))
+        with contextlib.suppress(KeyError, IndexError, TypeError):
+            if isinstance(holder, dict) and draw(st.booleans()):
+                del holder[key]
+            else:
+                holder[key] = draw(JSON)
+    return value
+
+
+def shown_name(name: str) -> str | None:
+    return None if name == "send_draft" else name
+
+
+def take(format_: Format, data: bytes, limits: Limits | None = None) -> None:
+    reader, writer = format_.reader(limits), format_.writer(shown_name)
+    for end in (writer.next_answer, writer.finish):
+        for event in [*reader.feed(data), *reader.finish()]:
+            writer.write(event)
+        end()
+        answer = reader.answer()
+        for made in answer.calls:
+            with contextlib.suppress(ModelFormatError):
+                made.parsed_arguments()
+        write_body({"items": format_.turn(answer)})
+        write_body(format_.joined([answer, answer], shown_name))
+        reader = format_.reader(limits)
+
+
+@each_format
+@given(data=st.data())
+def test_a_spoiled_stream_is_read_or_refused_as_one_error(name: str, data: st.DataObject) -> None:
+    events = data.draw(spoiled(STREAM[name](TURN)))
+    assert isinstance(events, list)
+    lines = [
+        f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"
+        for event in events
+        if isinstance(event, list | tuple) and len(event) == 2
+    ]
+    with contextlib.suppress(ModelFormatError):
+        take(FORMATS[name], "".join(lines).encode("utf-8", "replace"))
+
+
+@each_format
+@given(data=st.binary(max_size=60) | JSON.map(lambda value: b"data: " + json.dumps(value).encode()))
+def test_any_bytes_are_read_or_refused_with_the_one_error(name: str, data: bytes) -> None:
+    with contextlib.suppress(ModelFormatError):
+        take(FORMATS[name], data)
+    with contextlib.suppress(ModelFormatError):
+        FORMATS[name].read_answer(data.removeprefix(b"data: "))
+    with contextlib.suppress(ModelFormatError):
+        work_on(FORMATS[name], parse_object(data.removeprefix(b"data: "), "it"))
+
+
+@each_format
+@given(data=st.data())
+def test_a_spoiled_answer_is_read_or_refused_as_one_error(name: str, data: st.DataObject) -> None:
+    format_ = FORMATS[name]
+    body = data.draw(spoiled(WHOLE[name](TURN)))
+    with contextlib.suppress(ModelFormatError):
+        answer = format_.read_answer(write_body(body))
+        format_.turn(answer)
+        format_.joined([answer, answer], shown_name)
+
+
+def work_on(format_: Format, request: dict[str, Any]) -> None:
+    format_.streams(request)
+    format_.tool_names(request)
+    format_.tool_choice(request)
+    request = format_.with_tools(request, [Tool(name="t", description="", schema={})])
+    request = format_.renamed(request, {"read": "agent_read", "": "x"})
+    history = [*format_.history(request), *format_.results([ToolResult(call_id="1", text="ok")])]
+    write_body(format_.with_history(request, history))
+
+
+@each_format
+@given(data=st.data())
+def test_a_spoiled_request_is_read_or_refused_as_an_error(name: str, data: st.DataObject) -> None:
+    format_ = FORMATS[name]
+    answer = format_.answer_of(WHOLE[name](TURN))
+    history = [format_.user("?"), *format_.turn(answer)]
+    tools = [Tool(name="read", description="d", schema={"type": "object"})]
+    request = format_.with_tools(format_.request(model="m", system="s", history=history), tools)
+    request["tool_choice"] = {"type": "function", "function": {"name": "read"}, "name": "read"}
+    with contextlib.suppress(ModelFormatError):
+        work_on(format_, data.draw(spoiled(request)))
+
+
+DEEP = '{"a":' * 3000 + "1" + "}" * 3000
+REFUSED = {
+    "nested deeper than the stack": ('{"a":' * 100_000, "nested too deeply"),
+    "nested too deeply": (DEEP, "nested too deeply"),
+    "nested over 200": ('{"a":' * 201 + "1" + "}" * 201, "nested too deeply"),
+    "a number of 5,000 digits": ('{"a":' + "9" * 5000 + "}", "a number is too long"),
+    "a number out of range": ('{"a":1e999}', "a number is out of range"),
+    "no number": ('{"a":NaN}', "a number is out of range"),
+    "a key twice": ('{"name":"a","name":"b"}', "an object has a key twice"),
+    "a list": ("[]", "no JSON object"),
+    "no JSON": ("{'a': 1}", "not JSON"),
+    "half": ('{"a": "secret', "not JSON"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+@each_format
+def test_json_that_readers_may_disagree_on_is_refused(name: str, what: str) -> None:
+    text, sentence = REFUSED[what]
+    for read in (
+        lambda: list(FORMATS[name].reader().feed(f"data: {text}\n\n".encode())),
+        lambda: FORMATS[name].read_answer(text.encode()),
+        lambda: parse_object(text.encode(), "it"),
+    ):
+        with pytest.raises(ModelFormatError, match=sentence) as caught:
+            read()
+        assert "secret" not in caught.value.message
+
+
+def test_json_within_the_bounds_is_read_as_it_is() -> None:
+    text = '{"a":' * 199 + '[9007199254740993,"\\ud800",1.5,1e300]' + "}" * 199
+    value = parse_object(text, "it")
+    assert parse_object(write_body(value), "it") == value
+
+
+@each_format
+def test_bytes_that_are_not_utf8_are_refused(name: str) -> None:
+    for data in (b'data: {"type":"\xff"}\n\n', b": \xff\n\n"):
+        with pytest.raises(ModelFormatError, match="not UTF-8"):
+            list(FORMATS[name].reader().feed(data))
+    with pytest.raises(ModelFormatError, match="not UTF-8"):
+        FORMATS[name].read_answer(b'{"a":"\xff"}')
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_an_event_over_the_limit_is_refused_and_one_of_exactly_the_limit_is_not(size: int) -> None:
+    event = b"data: " + b"x" * 92 + b"\n\n"
+    splitter = EventSplitter(len(event))
+    data = b"data: 1\n\n" + event
+    pieces = [data[i : i + size] for i in range(0, len(data), size)]
+    assert [f.data for p in pieces for f in splitter.feed(p)] == ["1", "x" * 92]
+    splitter = EventSplitter(len(event) - 1)
+    frames: list[str] = []
+    with pytest.raises(ModelFormatError, match="over 99 bytes"):
+        frames.extend(frame.data for piece in pieces for frame in splitter.feed(piece))
+    assert frames == ["1"]
+
+
+def test_an_event_of_too_many_lines_is_refused() -> None:
+    with pytest.raises(ModelFormatError, match="over 100000 lines"):
+        list(EventSplitter(4_000_000).feed(b":\n" * 100_001))
+
+
+def test_a_long_event_in_small_pieces_takes_linear_time() -> None:
+    """A megabyte, byte by byte where it matters: looked at once each, not from the beginning."""
+    splitter = EventSplitter(4_000_000)
+    pieces = [b"data: "] + [b"x" * 20] * 50_000 + [b"\n\n"]
+    assert [len(f.data) for p in pieces for f in splitter.feed(p)] == [1_000_000]
+
+
+@each_format
+def test_calls_and_bytes_over_the_limit_are_refused(name: str) -> None:
+    format_, data = FORMATS[name], stream(name, TURN)
+    body = write_body(WHOLE[name](TURN))
+    with pytest.raises(ModelFormatError, match="more than 1 calls"):
+        take(format_, data, Limits(calls=1))
+    with pytest.raises(ModelFormatError, match="more than 1 calls"):
+        format_.read_answer(body, Limits(calls=1))
+    with pytest.raises(ModelFormatError, match="over 99 bytes"):
+        format_.read_answer(body, Limits(answer_bytes=99))
+    reader = format_.reader(Limits(answer_bytes=len(data) - 1))
+    with pytest.raises(ModelFormatError, match=f"over {len(data) - 1} bytes"):
+        list(reader.feed(data))
+    with pytest.raises(ModelFormatError):
+        list(reader.feed(b""))
+    with pytest.raises(ModelFormatError):
+        reader.answer()
+
+
+@each_format
+def test_what_came_before_an_unreadable_event_is_given_first(name: str) -> None:
+    good = stream(name, TURN)
+    begun = good[: good.index(b"\n\n") + 2]
+    reader = FORMATS[name].reader()
+    events: list[Event] = []
+    with pytest.raises(ModelFormatError, match="not JSON"):
+        events.extend(reader.feed(begun + b"data: {\n\n" + good))
+    assert b"".join(event.raw for event in events) == begun
+    with pytest.raises(ModelFormatError, match="could not be read"):
+        list(reader.feed(good))
+
+
+@each_format
+def test_a_stream_that_ends_early_has_events_but_no_answer(name: str) -> None:
+    data = sse(STREAM[name](TURN)[:4])
+    ends = [b"", b": half a comm"]
+    if name != "chat_completions":  # there it is an end
+        ends.append(b"data: [DONE]\n\n")
+    for end in ends:
+        reader = FORMATS[name].reader()
+        events = [*reader.feed(data + end), *reader.finish()]
+        assert b"".join(event.raw for event in events) == data + end
+        with pytest.raises(ModelFormatError, match="before its answer was complete"):
+            reader.answer()
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "{", '{"a":1,"a":2}'])
+def test_arguments_that_are_no_object_are_refused_when_they_are_parsed(text: str) -> None:
+    """The call itself was read: the model is to hear what is wrong with it."""
+    with pytest.raises(ModelFormatError, match="the arguments of a call"):
+        ToolCall(id="1", name="x", arguments=text).parsed_arguments()
+    # Models send an empty text for a tool that takes nothing.
+    assert ToolCall(id="1", name="x", arguments="").parsed_arguments() == {}
+
+
+def unnamed(events: Iterable[Any]) -> bytes:
+    return sse([("", event) for event in events])
+
+
+def test_an_item_that_becomes_a_call_is_refused() -> None:
+    """A client was shown the beginning, and would get a call that it should not see."""
+    item = {"id": "i", "call_id": "c", "name": "read", "arguments": "{}"}
+    events = [
+        {"type": f"response.output_item.{when}", "output_index": 0, "item": {**item, "type": kind}}
+        for when, kind in (("added", "custom_tool_call"), ("done", "function_call"))
+    ]
+    with pytest.raises(ModelFormatError, match="a second type"):
+        take(FORMATS["openai_responses"], unnamed(events))
+
+
+def test_what_is_told_again_and_again_is_not_copied_each_time() -> None:
+    """In time that grows with its square, a model could hold up the whole console."""
+    cited = {"type": "citations_delta", "citation": {}}
+    reader = FORMATS["anthropic_messages"].reader()
+    begin = [
+        {"type": "message_start", "message": {"usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    ]
+    list(reader.feed(unnamed(begin)))
+    lists = set[int]()
+    for _ in range(100):
+        list(reader.feed(unnamed([{"type": "content_block_delta", "index": 0, "delta": cited}])))
+        lists.add(id(reader._blocks[0].value["citations"]))  # type: ignore[attr-defined]
+    assert len(lists) == 1
+
+
+USAGE = {"type": "message_start", "message": {"usage": {f"k{n}": 0 for n in range(1001)}}}
+CALLS = [{"type": "function_call", "call_id": "c", "name": "x"}] * 129
+DONE = {"type": "response.completed", "response": {"output": CALLS}}
+
+
+@pytest.mark.parametrize(
+    ("name", "events", "sentence"),
+    [
+        ("anthropic_messages", [USAGE, {"type": "message_delta", "usage": {}}], "over 1000 kinds"),
+        ("openai_responses", [DONE], "more than 128 calls"),
+    ],
+)
+def test_what_events_look_through_is_bounded(name: str, events: list[Any], sentence: str) -> None:
+    with pytest.raises(ModelFormatError, match=sentence):
+        take(FORMATS[name], unnamed(events))
+
+
 OURS = {"send_draft", "merge"}
-each_format = pytest.mark.parametrize("name", NAMES)
-
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 _PIECES = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=8), max_size=4)
 _ARGUMENTS = st.dictionaries(_TEXT, st.integers() | _TEXT | st.none(), max_size=3)

@@ -60,7 +60,6 @@ REQUESTS = st.fixed_dictionaries(
 
 
 def deep(levels: int) -> bytes:
-    """Return a batch of one ping, nested that deep."""
     return b'[{"id":1,"method":"ping","params":' + b"[" * levels + b"]" * levels + b"}]"
 
 

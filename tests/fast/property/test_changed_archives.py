@@ -58,7 +58,6 @@ def signed(release: Release) -> Release:
 
 
 def changed(data: bytes, chance: random.Random) -> bytes:
-    """Change one place of *data*: what stands there, or how much."""
     at, more = chance.randrange(len(data) + 1), chance.choice((1, 1, 4, 60, 600))
     inserted = chance.choice(
         (b"", bytes([chance.randrange(256)]), chance.choice(TOKENS), data[-more:])

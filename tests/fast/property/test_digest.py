@@ -13,6 +13,7 @@ from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json
 from aileron_core.hash_words import three_words, words_list
 from aileron_core.runs.digest import Consent, ConsentStep, consent_digest, preview_digest
+from tests.support.json_values import json_values
 
 CONSENT = Consent(
     action="send-draft",
@@ -30,14 +31,7 @@ CONSENT = Consent(
 FROZEN = "7a053c4fd3da6db3e43c2e75afdb6907074c56ac0674f6dec47a9dafd93a2168"
 """SHA-256 of the words of list 2, joined by blanks."""
 
-LEAVES = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=8)
-JSON = st.recursive(
-    LEAVES,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
+JSON = json_values(st.text(max_size=8), st.integers(-(2**53) + 1, 2**53 - 1))
 
 
 def _reference(consent: Consent) -> bytes:
@@ -75,7 +69,6 @@ def test_the_digest_is_what_wire_says() -> None:
 
 
 def _digest_at(first: int) -> bytes:
-    """Return a digest whose three words all stand at *first* in the list."""
     return ((first << 22 | first << 11 | first) << 31).to_bytes(8, "big")
 
 

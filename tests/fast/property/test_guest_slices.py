@@ -15,15 +15,10 @@ from aileron_core.connectors.wasm.json_slices import (
     StructureTooLarge,
     load_json,
 )
+from tests.support.json_values import json_values
 
 LONG = st.text(min_size=60, max_size=300)
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | LONG,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3) | LONG, inner, max_size=4)
-    ),
-    max_leaves=12,
-)
+VALUES = json_values(st.text(max_size=5) | LONG, st.integers())
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,6 @@ RESULTS = st.fixed_dictionaries(
 
 
 def is_result(result: Any) -> None:
-    """Hold *result* against the shape of the protocol's CallToolResult."""
     (content,) = result["content"]
     assert content["type"] == "text"
     assert isinstance(content["text"], str)

@@ -1,14 +1,16 @@
-"""For any answer of a service: fields, and every difference told."""
+"""For any answer of a service: fields, and every difference told. For any template: filled once, whole, and never again."""
 
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from aileron_core.actions.interpolate import interpolate, references, template_problems
 from aileron_core.actions.json_paths import find, lookup
 from aileron_core.actions.model import Preview
 from aileron_core.canonical import canonical, encode_large_integers
+from aileron_core.errors import MissingValue
 from aileron_core.runs.preview.resolve import compare_outputs, render_gist, resolve_fields
 
 KEY = st.sampled_from(["a", "A", "b", "name", "value", "To", "TO", "0", ""])
@@ -58,12 +60,41 @@ def test_what_a_person_is_shown_holds_what_a_step_would_be_given(output: Any, pa
 
 
 @given(OUTPUT, OUTPUT, RENDER)
-def test_two_answers_differ_exactly_where_their_digests_do(
-    before: Any, after: Any, render: dict[str, str]
-) -> None:
+def test_answers_differ_where_digests_do(before: Any, after: Any, render: dict[str, str]) -> None:
     drift = compare_outputs(before, after, preview_of(render))
     one, other = (canonical(encode_large_integers(each)) for each in (before, after))
     assert drift or one == other
     if json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True):
         assert not drift
     assert len(drift.other_paths) == min(drift.other_count, 50)
+
+
+LEAF = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)
+)
+NAMES = st.sampled_from(["a", "b", "name", "value"])
+FILLED = st.recursive(LEAF, lambda e: st.lists(e, max_size=3) | st.dictionaries(NAMES, e))
+REFERENCES = ["${args.x}", "${args.teamId}", "${s.a}", "${s.a.0}", "${s.b.name}", "${q.a}"]
+PIECE = st.sampled_from([*REFERENCES, "text ", "$", "{", "}", "${", ""])
+STRING = st.lists(PIECE, max_size=4).map("".join)
+TEMPLATE = st.dictionaries(
+    st.text(max_size=3),
+    st.recursive(st.one_of(STRING, LEAF), lambda inner: st.lists(inner, max_size=3)),
+)
+HOSTILE = st.sampled_from(["${args.teamId}", "${s.a}", "${", "$${args.x}", "}"])
+
+
+@given(TEMPLATE, FILLED, st.one_of(FILLED, HOSTILE))
+def test_a_template_that_passes_the_check_is_filled_or_misses_a_value(
+    template: dict[str, Any], output: Any, argument: Any
+) -> None:
+    declared = ["x", "teamId"]
+    assume(not list(template_problems(template, declared=declared, steps=["s"])))
+    try:
+        filled = interpolate(template, {"x": argument}, {"s": output}, declared=declared)
+    except MissingValue:
+        assert any(not reference.is_argument for reference in references(template))
+        return
+    assert filled.keys() <= template.keys()
+    if not references(template):
+        assert filled == template

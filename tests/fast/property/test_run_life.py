@@ -1,6 +1,5 @@
 """The one table of a run's life, driven event by event."""
 
-from collections.abc import Iterator, Mapping
 from typing import get_args
 
 import pytest
@@ -22,16 +21,10 @@ executing -> completed failed unknown pending awaiting_vault
 """
 
 
-def _edges() -> set[tuple[RunState, RunState]]:
-    edges: set[tuple[RunState, RunState]] = set()
-    for line in DRAWN.strip().splitlines():
-        source, _, targets = line.partition(" -> ")
-        edges |= {(RunState(source), RunState(target)) for target in targets.split()}
-    return edges
-
-
 def test_the_table_has_exactly_the_edges_that_are_drawn_here() -> None:
-    assert {(source, target) for (source, _), target in TRANSITIONS.items()} == _edges()
+    lines = [line.partition(" -> ") for line in DRAWN.strip().splitlines()]
+    drawn = {(source, target) for source, _, targets in lines for target in targets.split()}
+    assert {(str(source), str(target)) for (source, _), target in TRANSITIONS.items()} == drawn
 
 
 def test_final_states_are_the_six_ends() -> None:
@@ -43,9 +36,7 @@ def test_final_states_are_the_six_ends() -> None:
 
 
 @given(st.sampled_from(RunState), st.sampled_from(RunEvent))
-def test_every_pair_of_state_and_event_either_moves_or_raises(
-    state: RunState, event: RunEvent
-) -> None:
+def test_each_state_and_event_either_moves_or_raises(state: RunState, event: RunEvent) -> None:
     expected = TRANSITIONS.get((state, event))
     for _ in range(2):
         if expected is None:
@@ -60,25 +51,12 @@ def test_the_table_cannot_be_changed_while_it_runs() -> None:
         TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
 
 
-Table = Mapping[tuple[RunState, RunEvent], RunState]
+def test_a_person_stands_before_every_effect_and_it_begins_once() -> None:
+    """Executing comes from approved, approved from checking, checking from a person's yes.
 
-
-def _reached(table: Table) -> Iterator[tuple[RunState, RunEvent, RunState]]:
-    """Yield every step that some run can take."""
-    known, waiting = {RunState.NEW}, [RunState.NEW]
-    while waiting:
-        state = waiting.pop()
-        for event in RunEvent:
-            if (target := table.get((state, event))) is None:
-                continue
-            yield state, event, target
-            if target not in known:
-                known.add(target)
-                waiting.append(target)
-
-
-def _check_life(table: Table) -> None:
-    for source, event, target in _reached(table):
+    After executing a run waits again only if it was brought back on purpose.
+    """
+    for (source, event), target in TRANSITIONS.items():
         assert source not in FINAL, f"{event} left the final state {source}"
         if target is RunState.EXECUTING:
             # new and awaiting_vault begin what is not gated
@@ -91,29 +69,6 @@ def _check_life(table: Table) -> None:
             assert source is RunState.EXECUTING
         if source is RunState.EXECUTING and target not in FINAL:
             assert event in (RunEvent.ASK_AGAIN, RunEvent.NEED_VAULT)
-
-
-def test_a_person_stands_before_every_effect_and_it_begins_once() -> None:
-    """Executing comes from approved, approved from checking, checking from a person's yes.
-
-    After executing a run waits again only if it was brought back on purpose.
-    """
-    _check_life(TRANSITIONS)
-
-
-@pytest.mark.parametrize(
-    ("edge", "target"),
-    [
-        ((RunState.PENDING, RunEvent.START), RunState.EXECUTING),
-        ((RunState.CHECKING, RunEvent.START), RunState.EXECUTING),
-        ((RunState.PENDING, RunEvent.RECHECK_MATCHED), RunState.APPROVED),
-        ((RunState.DENIED, RunEvent.APPROVE), RunState.CHECKING),
-        ((RunState.UNKNOWN, RunEvent.RECOVER), RunState.PENDING),
-    ],
-)
-def test_a_planted_edge_is_caught(edge: tuple[RunState, RunEvent], target: RunState) -> None:
-    with pytest.raises(AssertionError):
-        _check_life({**TRANSITIONS, edge: target})
 
 
 def test_a_gated_run_starts_from_a_persons_yes_and_from_nowhere_else() -> None:

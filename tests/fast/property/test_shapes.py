@@ -148,7 +148,7 @@ def call(known: str = "yes", bcc: str = "", **args: str) -> dict[str, Value]:
         call(to="not an address", body="Hi"),
     ],
 )
-def test_the_widest_grant_for_mail_lets_nothing_through_that_was_not_meant(
+def test_the_widest_mail_grant_lets_through_only_what_was_meant(
     changed: dict[str, Value],
 ) -> None:
     made = call(to="sam@acme.example", body="Hello")
@@ -159,25 +159,17 @@ def test_the_widest_grant_for_mail_lets_nothing_through_that_was_not_meant(
         assert misfits(shape, changed)
 
 
-@pytest.mark.parametrize(
-    ("place", "text"),
-    [
-        ("acme.example", "x@acme.example.evil.com"),
-        ("acme.example", "x@evil-acme.example"),
-        ("acme.example", "x@\u0430cme.example"),
-        ("acme.example", "x@sub.acme.example"),
-        ("acme.example", "https://acme.example@evil.com/"),
-        ("acme.example", "https://acme.example\\@evil.com/"),
-        ("acme.example", "https://acme.example:443:1/"),
-        ("acme.example", "acme.example\n"),
-        ("*.acme.example", "x@evilacme.example"),
-        ("/docs", "/docs/../etc/passwd"),
-        ("/docs", "/docsx/a"),
-        ("/docs", "/docs//etc"),
-        ("/docs", "/docs/a\\..\\b"),
-        ("sam@acme.example", "Sam@acme.example"),
-    ],
+NOT_WITHIN = (
+    ("acme.example", ["x@acme.example.evil.com", "x@evil-acme.example", "x@\u0430cme.example"]),
+    ("acme.example", ["x@sub.acme.example", "https://acme.example@evil.com/", "acme.example\n"]),
+    ("acme.example", ["https://acme.example\\@evil.com/", "https://acme.example:443:1/"]),
+    ("*.acme.example", ["x@evilacme.example"]),
+    ("/docs", ["/docs/../etc/passwd", "/docsx/a", "/docs//etc", "/docs/a\\..\\b"]),
+    ("sam@acme.example", ["Sam@acme.example"]),
 )
+
+
+@pytest.mark.parametrize(("place", "text"), [(p, each) for p, all_ in NOT_WITHIN for each in all_])
 def test_what_only_looks_as_if_it_were_within_is_not(place: str, text: str) -> None:
     assert not is_within(place, text)
 
@@ -226,14 +218,9 @@ def test_what_a_rule_denies_and_cannot_read_is_asked_about(
 def test_plain_text_holds_nothing_that_becomes_a_link_however_it_is_written() -> None:
     for dot in (".", "\u3002", "\uff0e", "\uff61", "\u2024", "\ufe52"):
         assert not is_plain(f"see evil{dot}com now", 100), hex(ord(dot))
-    markup = (
-        '<a href="http:\n/\n/evil.\ncom">',
-        '<a href="http:3405803777">',
-        "[Pay](\\/\\/1)",
-        "evil.\u092d\u093e",
-    )
+    links = ('<a href="http:\n/\n/evil.\ncom">', '<a href="http:3405803777">', "[Pay](\\/\\/1)")
     odd = ("a\uff20b", "//evil", "1.2.3.4", "&#46;", "&period;", "javascript:x", "a\u200bb")
-    for text in (*markup, *odd):
+    for text in (*links, "evil.\u092d\u093e", *odd):
         assert not is_plain(text, 100), text
     assert is_plain("Hi Sam,\n\nthe offer (3.5 %) stands until 12:30: thanks!\n\tAna", 100)
 

@@ -39,7 +39,6 @@ NOW = 1_795_500_000.0
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """The database of a home that the first version left."""
     path = tmp_path / "aileron.db"
     with closing(sqlite3.connect(path)) as database:
         database.executescript((HOMES / "schema-1.sql").read_text(encoding="utf-8"))
@@ -54,7 +53,6 @@ def migrated(path: Path) -> Path:
 
 
 def content(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return every row of every table of the first schema, with its columns' names."""
     found: dict[str, list[dict[str, Any]]] = {}
     with closing(sqlite3.connect(path)) as database:
         database.row_factory = sqlite3.Row
@@ -103,8 +101,18 @@ def test_every_row_of_an_older_home_is_kept_and_read(old: Path) -> None:
     assert head.seq == 31
 
 
-def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None:
+def test_the_audit_of_a_carried_home_tells_of_it_and_of_the_copy_of_what_was(old: Path) -> None:
+    before = content(old)
+    old.parent.chmod(0o755)
     migrated(old)
+    (copy,) = backups(old)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert copy.parent.stat().st_mode & 0o777 == 0o700
+    assert content(copy) == before
+    assert schema(copy) == set(SCHEMA_1)
+    # No write-ahead log belongs to it (SQLite's file format, 1.3.3): it is whole by itself.
+    assert copy.read_bytes()[18:20] == b"\x01\x01"
+    assert backups(old) == [copy]
     with closing(open_reader(old)) as connection:
         report = verify_home(connection, old.parent)
         assert (report.problems, report.records) == ((), 31)
@@ -117,21 +125,7 @@ def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None
     assert listed["summary"].startswith(said)
     assert MIGRATIONS[0].summary in listed["summary"]
     assert (body["from"], body["to"]) == (1, SCHEMA_VERSION)
-    assert old.parent / body["copy"] == backups(old)[0]
-
-
-def test_the_copy_is_the_database_as_it_was_and_the_owners_alone(old: Path) -> None:
-    before = content(old)
-    old.parent.chmod(0o755)
-    migrated(old)
-    (copy,) = backups(old)
-    assert copy.stat().st_mode & 0o777 == 0o600
-    assert copy.parent.stat().st_mode & 0o777 == 0o700
-    assert content(copy) == before
-    assert schema(copy) == set(SCHEMA_1)
-    # No write-ahead log belongs to it (SQLite's file format, 1.3.3): it is whole by itself.
-    assert copy.read_bytes()[18:20] == b"\x01\x01"
-    assert backups(old) == [copy]
+    assert old.parent / body["copy"] == copy
 
 
 def test_nobody_writes_between_copy_and_steps(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,9 +174,7 @@ def test_an_older_home_is_read_without_being_carried(old: Path) -> None:
         "DROP INDEX audit_run",
     ],
 )
-def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
-    old: Path, planted: str
-) -> None:
+def test_what_another_program_put_into_an_older_home_is_refused(old: Path, planted: str) -> None:
     with closing(sqlite3.connect(old)) as database:
         database.execute(planted)
     before = content(old)
@@ -221,9 +213,7 @@ def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))
 
 
-def test_a_step_that_fails_leaves_the_home_as_it_was(
-    old: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_step_leaves_a_home_as_it_was(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = migrations.Migration(summary="Never.", statements=("ALTER TABLE nothing ADD COLUMN x",))
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, bad))
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", SCHEMA_VERSION + 1)

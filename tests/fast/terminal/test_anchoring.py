@@ -34,9 +34,7 @@ def drawn_row(gist: str, width_of: Callable[[str], int]) -> list[str]:
 
 @pytest.mark.parametrize("width_of", [joins_nothing, narrow_width, get_character_cell_size])
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_what_stands_beside_a_text_stays_in_its_columns(
-    attack: object, width_of: Callable[[str], int]
-) -> None:
+def test_what_is_beside_a_text_stays_there(attack: object, width_of: Callable[[str], int]) -> None:
     row = drawn_row(inline(attack.text).text, width_of)
     assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
     assert "¤" not in "".join(row[: LEFT + 13])

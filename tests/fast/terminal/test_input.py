@@ -3,12 +3,16 @@
 import os
 import threading
 from collections.abc import Set
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.message import Message
 
+from aileron_tui import key_timing
+from aileron_tui.key_timing import KeyTiming
 from aileron_tui.terminal.driver import (
     ConsoleDriver,
     InputKind,
@@ -46,7 +50,6 @@ def test_a_read_that_ends_within_a_character_is_a_burst() -> None:
 
 
 def kind_beside(text: str, asked: Set[int]) -> InputKind:
-    """Return what *text* is where the terminal was asked in *asked*."""
     answers, typed = split_replies(text, asked)
     return input_kind(typed, answers=bool(answers))
 
@@ -173,3 +176,24 @@ def test_an_escape_key_has_the_time_it_came_at(text: str, monkeypatch: pytest.Mo
     parser.take(text, 3.0)
     (event,) = parser.tick(9.0)
     assert (event.key, event.time) == ("escape", 3.0)
+
+
+def test_a_burst_never_seems_to_come_earlier_than_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the process stands still while the two clocks are read: its key has to fall into it."""
+    now, bursts = [100.0], list[float]()
+    clock, model = (
+        SimpleNamespace(monotonic=lambda: now[0]),
+        SimpleNamespace(on_burst=bursts.append),
+    )
+    timing = KeyTiming(cast("Any", None), cast("Any", clock), lock_seconds=0)
+    timing._app = cast("Any", type("App", (), {"screen": None}))  # pyright: ignore[reportPrivateUsage]
+    late = InputReceived("late")
+
+    def stalled(_event: object) -> float:
+        now[0] += 0.5  # the process stands still, and the event is older by as much
+        return 0.5
+
+    monkeypatch.setattr(key_timing, "_age", stalled)
+    timing.on_input(late, cast("Any", model))
+    assert bursts == [100.0]
+    assert timing.pressed_at(late) == 100.0

@@ -35,26 +35,14 @@ def test_a_traceparent_names_its_span() -> None:
         assert remote_span([f"00-{TRACE}-{SPAN}-{flags}"]) == expected
 
 
-@pytest.mark.parametrize(
-    "claimed",
-    [
-        [],
-        [""],
-        [None],
-        [{"traceparent": 1}],
-        [f"00-{TRACE}-{SPAN}-01"] * 2,
-        [f"00-{TRACE}-{SPAN}-01\n"],
-        [f" 00-{TRACE}-{SPAN}-01"],
-        [f"00-{TRACE.upper()}-{SPAN}-01"],
-        [f"00-{TRACE}-{SPAN}-01-more"],
-        [f"01-{TRACE}-{SPAN}-01"],
-        [f"ff-{TRACE}-{SPAN}-01"],
-        [f"00-{'0' * 32}-{SPAN}-01"],
-        [f"00-{TRACE}-{'0' * 16}-01"],
-        [f"00-{TRACE[1:]}-{SPAN}-01"],
-        ["00-" + "٠" * 32 + f"-{SPAN}-01"],
-    ],
-)
+GOOD = f"00-{TRACE}-{SPAN}-01"
+SPOILT = (f"{GOOD}\n", f" {GOOD}", f"{GOOD}-more", f"00-{TRACE.upper()}-{SPAN}-01")
+OTHERS = (f"01-{TRACE}-{SPAN}-01", f"ff-{TRACE}-{SPAN}-01", f"00-{TRACE[1:]}-{SPAN}-01")
+ZEROS = (f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{'٠' * 32}-{SPAN}-01")
+NONE: tuple[list[object], ...] = ([], [""], [None], [{"traceparent": 1}], [GOOD] * 2)
+
+
+@pytest.mark.parametrize("claimed", [*NONE, *([each] for each in (*SPOILT, *OTHERS, *ZEROS))])
 def test_what_is_not_exactly_one_names_none(claimed: list[object]) -> None:
     assert remote_span(claimed) is None
 

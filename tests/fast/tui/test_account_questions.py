@@ -31,7 +31,6 @@ KEY = Secret("a canary")
 
 
 def opened_panel(user: CredentialUserView) -> AccountPanel:
-    """The questions about a new account for *user*, whose name is not asked for."""
     panel = AccountPanel()
     panel.open(user, None)
     assert panel.enter_text("") is None

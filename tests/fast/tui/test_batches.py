@@ -49,9 +49,6 @@ def item(play: Play) -> str:
     return "\n".join("".join(p.text for p in each) for each in play.document.layout.lines)
 
 
-# Which calls are one row
-
-
 def test_calls_of_one_shape_are_one_row() -> None:
     play = Play(start(short(90), *issues(12), short(91)))
     assert [key.partition(" ")[0] for key in play.waiting] == [key_of(90), "batch", key_of(91)]
@@ -105,9 +102,6 @@ def test_calls_that_come_later_never_change_the_row_under_the_cursor() -> None:
     assert approved(play) == [key_of(number) for number in (1, 2, 3, 4)]
 
 
-# What is shown
-
-
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_all_that_differs_is_in_the_table_whole(width: int) -> None:
     title = "A title of more words than one column has cells, with a_word_" + "so_long" * 20
@@ -129,9 +123,6 @@ def test_no_text_passes_for_another_column_or_the_agents_for_a_fetched_one() -> 
     row = next(line for line in item(play).splitlines() if "PLAT-1" in line)
     assert row.count("┃") == 2
     assert "▲ 1 hidden character" in play.text
-
-
-# What an answer is about
 
 
 def test_a_yes_is_one_for_each_call_that_is_in_and_what_alone_differs_is_left_out() -> None:

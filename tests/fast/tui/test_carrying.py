@@ -42,22 +42,16 @@ def fields(text: str, first: int = 0, last: int = 10_000, width: int = 60) -> tu
     return fields_in_view(blocks, lay_out(blocks, width, COMPACT_GUTTER), first, last)
 
 
-def test_a_field_is_copied_whole_unwrapped_and_with_its_marks() -> None:
+def test_fields_in_view_are_copied_whole_with_their_marks_and_named_by_us_alone() -> None:
     text = "Hi,\x1b[2J " + "word " * 40 + "\nsecond \u202eline"
     body = next(each for each in fields(text, width=40) if each.name == "Body")
     assert body.text == "Hi,‹ESC›[2J " + "word " * 40 + "\nsecond ‹RLO›line"
     assert (body.lines, body.marks) == (2, 2)
-
-
-def test_a_label_of_the_agents_is_no_name_of_ours() -> None:
-    """The status line names fields of the action file; an argument's name is outside text."""
+    # The status line names fields of the action file; an argument's name is outside text.
     names = [each.name for each in fields("x")]
     assert names[:2] == ["To", "Body"]
     assert "WILL HAPPEN" not in names
     assert "" in names
-
-
-def test_only_fields_of_which_a_line_is_in_view_are_offered() -> None:
     whole = fields("one\ntwo\nthree")
     assert [each.name for each in fields("one\ntwo\nthree", 1, 2)] == ["To"]
     assert [each.name for each in fields("one\ntwo\nthree", 3, 5)] == ["Body"]
@@ -111,7 +105,7 @@ def test_a_browser_is_only_one_that_stands_beside_the_terminal() -> None:
     assert browser_command({}, "darwin") == "open"
 
 
-def test_an_address_that_another_machine_sent_is_opened_only_if_it_is_https(
+def test_another_machines_address_opens_only_if_https(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A login's address, at an attached console, is the server's: it can name a file, or a program's scheme."""

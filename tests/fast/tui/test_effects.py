@@ -34,7 +34,6 @@ from tests.support.screens.states import (
 
 
 def ended(read_back: ReadBack, *, compact: bool = False) -> Drawn:
-    """Return a console on which the selected call has just ended, and was read back."""
     running = change(TO, state="executing", decided_at=NOW - 9, decided_by="person")
     done = replace(running, state="completed", ended_at=NOW - 5, read_back=read_back, version=9)
     return Drawn(start(running), compact=compact).tell(ApprovalUpdated(view=done))
@@ -101,7 +100,7 @@ of = partial(FieldView, label="To")
         (of(value="[1]"), of(value="[1]", shape="json"), ("− ‹text› [1]", "+ [1]")),
     ],
 )
-def test_values_that_look_alike_and_are_not_are_told_apart(
+def test_alike_values_are_told_apart(
     old: FieldView, new: FieldView, lines: tuple[str, str]
 ) -> None:
     view = change(new)
@@ -187,9 +186,7 @@ GONE = replace(AS_APPROVED, status="unavailable", reason="timed out")
     ],
     ids=["held", "unavailable", "differs", "reading"],
 )
-def test_a_call_that_is_done_says_first_what_the_service_holds(
-    read_back: ReadBack, said: str
-) -> None:
+def test_a_call_that_is_done_says_what_the_service_holds(read_back: ReadBack, said: str) -> None:
     drawn = ended(read_back)
     assert "AFTER THE RUN" in drawn.item
     assert said in drawn.words
@@ -224,7 +221,6 @@ def test_a_crafted_pair_is_shown_whole_instead_of_holding_the_screen() -> None:
 
 
 def steps(before: str, after: str) -> int:
-    """Count the function calls that drawing the change takes."""
     change = FieldChangeView(label="Body", before=before, after=after, multiline=True)
     return calls(lambda: list(_change(change, HiddenCharacters(), unfold=False)))
 
@@ -237,16 +233,13 @@ def test_drawing_a_change_takes_time_with_its_length_alone(old: str, new: str) -
     assert steps(old * 1_600, new * 1_600) <= 9 * steps(old * 200, new * 200) + 3_000
 
 
-def test_the_words_that_differ_are_marked_and_the_others_are_not() -> None:
+def test_a_change_marks_the_words_that_differ_and_numbers_each_group_of_lines() -> None:
     change = FieldChangeView(label="Total", before="pay 10 EUR now", after="pay 99 EUR now")
     blocks = list(_change(change, HiddenCharacters(), unfold=False))
     shown = [plain_text(block.pieces) for block in blocks]
     assert shown == ["− pay 10 EUR now", "+ pay 99 EUR now"]
     strong = [p.text for b in blocks for p in b.pieces if p.role in ("del-word", "add-word")]
     assert strong == ["10", "99"]
-
-
-def test_each_group_of_lines_that_differ_begins_with_its_first_lines_number() -> None:
     before, after = "a\nb\nc\nd\ne\nf\n", "a\nX\nY\nd\ne\nf\nz\n"
     change = FieldChangeView(label="Body", before=before, after=after, multiline=True)
     blocks = _change(change, HiddenCharacters(), unfold=False)

@@ -42,19 +42,13 @@ def tty() -> Iterator[Terminal]:
     os.close(opened.master)
 
 
-@pytest.mark.parametrize(
-    ("answers", "light"),
-    [
-        (b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\" + LAST, True),
-        (b"\x1b]11;rgb:f/f/e\x07" + LAST, True),
-        (b"\x1b]11;rgba:fdfd/f6f6/e3e3/ffff\x07" + LAST, True),
-        (b"\x1b]11;rgb:0000/2b2b/3636\x1b\\" + LAST, False),
-        (b"\x1b]11;rgb:0000/0000/ffff\x07" + LAST, False),
-        (LAST, None),
-        (b"\x1b]11;rgb:zz/zz/zz\x07" + LAST, None),
-        (b"\xff\x00" * 3000, None),
-    ],
-)
+BRIGHT = (b"rgb:ffff/ffff/ffff\x1b\\", b"rgb:f/f/e\x07", b"rgba:fdfd/f6f6/e3e3/ffff\x07")
+DIM = (b"rgb:0000/2b2b/3636\x1b\\", b"rgb:0000/0000/ffff\x07")
+COLOURS = dict.fromkeys(BRIGHT, True) | dict.fromkeys(DIM, False) | {b"rgb:zz/zz/zz\x07": None}
+ANSWERS = [(b"\x1b]11;" + colour + LAST, light) for colour, light in COLOURS.items()]
+
+
+@pytest.mark.parametrize(("answers", "light"), [*ANSWERS, (LAST, None), (b"\xff\x00" * 3000, None)])
 def test_the_terminals_answer_says_whether_its_ground_is_light(
     tty: Terminal, answers: bytes, light: bool | None
 ) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,10 +27,11 @@ from tests.support.screens.play import Play
 from tests.support.screens.states import NOW, denied, record, recorded, short, start
 
 OLDER = HistoryCursor(run_id="run-0100", seq=7)
+SEALED = "It is sealed. Unlock the vault to read it."
+BARE: dict[str, Any] = {"arguments": (), "new_values": (), "other_arguments": ()}
 
 
 def kept(number: int, **changes: object) -> HistoryCall:
-    """Return a denied call, *number* minutes old."""
     view = replace(
         denied(number), run_id=f"run-{number:04}", requested_at=NOW - 60 * number, **changes
     )
@@ -70,9 +72,15 @@ class _Table:
         )  # fmt: skip
 
 
-def test_the_next_page_is_read_when_the_cursor_comes_near_the_end_until_there_is_none() -> None:
+@pytest.fixture
+def shown() -> _Table:
+    return _Table()
+
+
+def test_a_next_page_is_read_as_the_cursor_nears_the_end_while_there_is_one(
+    shown: _Table,
+) -> None:
     """The list once ended with the newest 500 records."""
-    shown = _Table()
     first = shown.asked()
     assert first == ReadHistory(query=HistoryQuery(), start=None, limit=first.limit)
     assert shown.table.next_read(NOW) is None, "one reading at a time"
@@ -87,18 +95,11 @@ def test_the_next_page_is_read_when_the_cursor_comes_near_the_end_until_there_is
     assert (len(shown.table), shown.table.run_id) == (101, "run-0100")
 
 
-def test_a_row_says_what_its_call_was_about_or_why_that_cannot_be_read() -> None:
-    shown = _Table()
-    bare = {"arguments": (), "new_values": (), "other_arguments": ()}
+def test_a_row_says_what_its_call_was_about_or_why_that_cannot_be_read(shown: _Table) -> None:
+    locked, forgotten = kept(2, sealed=SEALED, **BARE), kept(3, forgotten=True, **BARE)
+    lost = kept(5, sealed="It is gone: another program removed it.", **BARE)
     edited = replace(kept(4), edited=True)
-    shown.answer(
-        shown.asked(),
-        kept(1),
-        kept(2, sealed="It is sealed. Unlock the vault to read it.", **bare),
-        kept(5, sealed="It is gone: another program removed it.", **bare),
-        kept(3, forgotten=True, **bare),
-        edited,
-    )
+    shown.answer(shown.asked(), kept(1), locked, lost, forgotten, edited)
     whole, sealed, gone, changed, removed = shown.drawn.rows
     assert "┊ draft_id r-8842190447" in whole
     assert "not to the board" in whole
@@ -108,18 +109,15 @@ def test_a_row_says_what_its_call_was_about_or_why_that_cannot_be_read() -> None
     assert "It is gone: another program" in removed
 
 
-def test_a_filter_asks_the_core_and_says_how_far_it_looked_and_what_it_could_not_read() -> None:
-    shown = _Table()
+def test_a_filter_asks_the_core_and_says_where_it_looked_and_where_not(
+    shown: _Table,
+) -> None:
     shown.answer(shown.asked(), kept(1))
     shown.model.set_filter("invoice agent:codex action:send,move state:denied,waiting age:1h", NOW)
     asked = shown.asked()
-    assert asked.query == HistoryQuery(
-        words=("invoice",),
-        agents=("codex",),
-        actions=("send", "move"),
-        outcomes=("denied", "new", "awaiting_vault", "pending", "checking"),
-        since=NOW - 3600,
-    )
+    found: dict[str, Any] = {"agents": ("codex",), "actions": ("send", "move"), "since": NOW - 3600}
+    found["outcomes"] = ("denied", "new", "awaiting_vault", "pending", "checking")
+    assert asked.query == HistoryQuery(words=("invoice",), **found)
     assert len(shown.table) == 0
     shown.answer(ReadHistory(query=HistoryQuery()), kept(2))
     assert len(shown.table) == 0, "that answers an earlier filter"
@@ -135,8 +133,7 @@ def test_a_filter_asks_the_core_and_says_how_far_it_looked_and_what_it_could_not
     assert shown.asked().query == HistoryQuery()
 
 
-def test_what_is_no_call_is_shown_after_a_key_and_read_too() -> None:
-    shown = _Table()
+def test_what_is_no_call_is_shown_after_a_key_and_read_too(shown: _Table) -> None:
     opened = record(9, "session.opened", run_id=None, action=None)
     asked = shown.asked()
     shown.answer(asked, kept(1))
@@ -150,9 +147,10 @@ def test_what_is_no_call_is_shown_after_a_key_and_read_too() -> None:
     assert len(shown.table) == 1
 
 
-def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on_where_it_was() -> None:
+def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on(
+    shown: _Table,
+) -> None:
     """Of one that asks nobody the records alone come by themselves; they do not say what it was about."""
-    shown = _Table()
     shown.answer(shown.asked(), *(kept(number) for number in range(1, 100)), then=OLDER)
     shown.tell(CallsCounted(until=NOW, hours=()))
     shown.tell(recorded(101, "run.completed", run_id="run-0000"))
@@ -167,8 +165,7 @@ def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on_where_it_wa
     assert shown.asked().start == OLDER
 
 
-def test_a_refused_reading_is_not_asked_for_again_and_again() -> None:
-    shown = _Table()
+def test_a_refused_reading_is_not_asked_for_again_and_again(shown: _Table) -> None:
     shown.asked()
     shown.table.on_refused()
     assert shown.table.next_read(NOW) is None
@@ -177,8 +174,9 @@ def test_a_refused_reading_is_not_asked_for_again_and_again() -> None:
     assert shown.asked().start is None
 
 
-def test_a_filter_that_is_typed_fast_asks_once_more_when_the_answer_before_it_came() -> None:
-    shown = _Table()
+def test_a_filter_typed_fast_asks_once_more_when_the_answer_before_it_came(
+    shown: _Table,
+) -> None:
     first = shown.asked()
     for end in range(1, 8):
         shown.model.set_filter("invoice"[:end], NOW)
@@ -192,12 +190,10 @@ def test_a_filter_that_is_typed_fast_asks_once_more_when_the_answer_before_it_ca
     assert len(shown.table) == 1
 
 
-def test_what_was_sealed_is_read_again_once_the_vault_is_unlocked() -> None:
-    shown = _Table()
+def test_what_was_sealed_is_read_again_once_the_vault_is_unlocked(shown: _Table) -> None:
     shown.tell(VaultStatus(state="locked"))
     shown.model.set_filter("invoice", NOW)
-    bare = {"arguments": (), "new_values": (), "other_arguments": ()}
-    locked = kept(1, sealed="It is sealed. Unlock the vault to read it.", **bare)
+    locked = kept(1, sealed=SEALED, **BARE)
     shown.answer(shown.asked(), locked, sealed=1)
     assert shown.table.next_read(NOW) is None
     shown.tell(VaultStatus(state="unlocked"))
@@ -206,8 +202,7 @@ def test_what_was_sealed_is_read_again_once_the_vault_is_unlocked() -> None:
     assert "sealed" not in shown.drawn.status
 
 
-def test_calls_of_which_more_came_than_one_reading_has_are_read_too() -> None:
-    shown = _Table()
+def test_calls_of_which_more_came_than_one_reading_has_are_read_too(shown: _Table) -> None:
     shown.model.set_filter("invoice", NOW)
     shown.answer(shown.asked(), kept(20))
     assert shown.table.next_read(NOW) is None
@@ -223,8 +218,9 @@ def test_calls_of_which_more_came_than_one_reading_has_are_read_too() -> None:
     assert (len(shown.table), shown.table.history_read) == (3, True)
 
 
-def test_a_call_that_the_core_found_leaves_the_filter_once_its_state_is_another() -> None:
-    shown = _Table()
+def test_a_call_that_was_found_leaves_the_filter_once_its_state_is_another(
+    shown: _Table,
+) -> None:
     shown.model.set_filter("invoice state:waiting", NOW)
     shown.answer(shown.asked(), kept(0, state="awaiting_vault"))
     assert len(shown.table) == 1, "by words that the row has not"

@@ -20,6 +20,8 @@ from aileron_tui.draw.bars import top_bar
 from aileron_tui.draw.blocks import GUTTER, lay_out
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.file_page import file_blocks
+from aileron_tui.draw.formats import hidden_characters_of
+from aileron_tui.draw.header import approval_head
 from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.times import clock_seconds
 from aileron_tui.items import Item
@@ -27,7 +29,7 @@ from aileron_tui.pages.command import availability
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.printed_pages import item_page
-from tests.support.screens.calls import drifted, later_steps
+from tests.support.screens.calls import approval, drifted, fixtures, later_steps
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import library_items, not_accepted
 from tests.support.screens.states import FQN, HOME, NOW, WORK, body, held, mail, need, short, start
@@ -36,9 +38,6 @@ LAYOUTS = pytest.mark.parametrize("compact", [False, True])
 LOCKED = VaultStatus(state="locked", entries=2)
 SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connector="gmail")
 UNBOUND = held(need("unbound", problem="it has changed since"))
-
-
-# What a call waits for
 
 
 @LAYOUTS
@@ -70,7 +69,7 @@ def test_the_top_bar_names_a_locked_vault_and_no_other(state: Any) -> None:
 
 
 @pytest.mark.parametrize(("not_accepted", "problems"), [(0, 0), (1, 0), (12, 3)])
-def test_the_sign_of_a_locked_vault_keeps_its_word_at_80_columns(
+def test_a_locked_vaults_sign_keeps_its_word_at_80_columns(
     not_accepted: int, problems: int
 ) -> None:
     drawn = top_bar(
@@ -120,8 +119,6 @@ def test_an_approved_call_that_waits_for_another_run_says_so() -> None:
     assert clock_seconds(NOW + 138) in drawn.words
 
 
-# Several steps
-
 CHANGE = StepView(
     step_id="change",
     connector="drafts",
@@ -167,9 +164,6 @@ def test_an_action_file_that_waits_to_be_accepted_shows_every_step(compact: bool
     assert "┃ 2  gmail.send_draft" in document
 
 
-# What wants a second press
-
-
 def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
     view = body("Invoice\u202e 881 for p\u0430ypal.com", drift=drifted(NOW))
     drawn = Drawn(start(view), compact=True, seen=False)
@@ -178,8 +172,6 @@ def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
     assert drawn.status == "▲ Changed after you looked: To, Body (and 2 more). Press a again."
     assert "lines unread" in drawn.keys
 
-
-# Requests by POST
 
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
 OFFER = NotAcceptedView(
@@ -220,7 +212,6 @@ def test_an_offer_to_read_by_post_says_what_it_means(offer: NotAcceptedView, mea
 
 
 def reading_by(name: str, by: str) -> ApprovalView:
-    """A call whose preview read *name* by POST, which *by* accepted."""
     ready = replace(short().preview, accepted_reads=((name, by),), updated_at=NOW)
     return short(preview=ready)
 
@@ -244,9 +235,6 @@ def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) ->
         cache, item = DocumentCache(DEFAULT_REGISTRY), Item(key="k", approval=each)
         said = " ".join(map(plain_text, item_page(cache, item, NOW, 140, file_changed=False)))
         assert (warning in said, read in said) == (is_marked, is_marked)
-
-
-# Files
 
 
 def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
@@ -297,9 +285,6 @@ def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
     assert [item.problem for item in drawn.model.queue.items] == [problems[1]]
 
 
-# Rows and heads
-
-
 @pytest.mark.parametrize("compact", [True, False])
 def test_a_name_in_a_row_is_cut_where_a_tag_needs_its_room_alone(compact: bool) -> None:
     rows = Drawn(start(short(agent="office-assistant")), compact=compact).rows
@@ -317,3 +302,50 @@ def test_no_value_goes_on_beyond_a_hundred_cells(width: int) -> None:
     for text in map(plain_text, layout.lines):
         bar = min((text.find(bar) for bar in "┃┊│" if bar in text), default=None)
         assert bar is None or len(text[bar + 2 :].rstrip()) <= 100
+
+
+MANY = tuple(f"athena.{number}.example:443" for number in range(34))
+
+
+def head(view: ApprovalView) -> str:
+    return "\n".join(plain_text(line) for line in approval_head(view, (), 0.0, 100, compact=False))
+
+
+@pytest.mark.parametrize(
+    ("op_hosts", "hosts", "expected"),
+    [
+        (MANY[1:2], MANY[1:2], "on athena.1.example"),
+        (MANY, MANY, "on one of 34 hosts, see the record"),
+        (MANY[1:2], MANY[:3], "on athena.1.example, later 2 more, see the record"),
+    ],
+)
+def test_before_anything_was_asked_no_host_is_guessed(
+    op_hosts: tuple[str, ...], hosts: tuple[str, ...], expected: str
+) -> None:
+    """The first of a list is no answer; what later steps reach is not left out."""
+    view = replace(fixtures(0.0)[0], hosts=hosts, op_hosts=op_hosts)
+    assert expected in head(view)
+
+
+def test_a_call_that_is_over_names_the_hosts_that_were_asked() -> None:
+    ended = {"hosts_asked": (MANY[7], MANY[3]), "state": "completed", "ended_at": 1.0}
+    view = replace(fixtures(0.0)[0], hosts=MANY, op_hosts=MANY, **ended)
+    assert "on athena.7.example and athena.3.example" in head(view)
+
+
+HOST = "xn--pypal-4ve.com:443"
+DESCRIPTION = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
+
+
+def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
+    view = approval(1, NOW, hosts=(HOST, "api.github.com:443"))
+    lines = [plain_text(block.pieces) for block in approval_blocks(view, NOW)]
+    assert HOST in lines
+    assert DESCRIPTION in lines
+    assert hidden_characters_of(view).warnings() == ["1 look-alike name"]
+    assert hidden_characters_of(approval(1, NOW)).warnings() == []
+
+
+def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_accepted() -> None:
+    held = replace(not_accepted(), kind="connector", hosts=(HOST,))
+    assert DESCRIPTION in [plain_text(block.pieces) for block in file_blocks(held)]

@@ -36,9 +36,7 @@ EARLIER = {"accept": ("T",), "withdraw_acceptance": ("X",)}
         ({"take_in": "T", "take_in_rest": "R", "hold_back": "X"}, EARLIER),
     ],
 )
-def test_an_action_has_the_key_that_it_is_given(
-    given: dict[str, str], keys: dict[str, tuple[str, ...]]
-) -> None:
+def test_an_action_has_a_given_key(given: dict[str, str], keys: dict[str, tuple[str, ...]]) -> None:
     registry = remap_keys(given.items())
     assert {name: registry.command(name).keys for name in keys} == keys
 

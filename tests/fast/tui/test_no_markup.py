@@ -33,17 +33,16 @@ FORBIDDEN_NAMES = frozenset(
 )  # fmt: skip
 """Attributes and functions that parse a text, or lead to something that does."""
 FORBIDDEN_KEYWORDS = frozenset({"border_title", "link", "markup", "meta", "tooltip"})
+WRITERS = {
+    "app.py",
+    "terminal/line_terminal.py",
+    "terminal/background_color.py",
+    "terminal/driver.py",
+}
 ONLY_IN: dict[str, frozenset[str]] = {
     "Segment": frozenset({"widgets/line_view.py", "styles/choosing.py"}),
     "Text": frozenset({"app.py"}),
-    "write": frozenset(
-        {
-            "app.py",
-            "terminal/line_terminal.py",
-            "terminal/background_color.py",
-            "terminal/driver.py",
-        }
-    ),
+    "write": frozenset(WRITERS),
 }
 """The places that turn text into cells or bytes themselves; each has a test of its own."""
 
@@ -112,7 +111,6 @@ def _is_text(value: ast.expr) -> bool:
 
 
 def breaches(path: str, source: str) -> list[str]:
-    """Return what breaks the rule in *source*, the text of the file *path* of the console."""
     finder = _Finder(path)
     finder.visit(ast.parse(source))
     return finder.found
@@ -138,13 +136,8 @@ def test_the_command_line_knows_neither_rich_nor_textual() -> None:
     found: list[str] = []
     for file in sorted((ROOM / "cli").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = (
-                [alias.name for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-                if isinstance(node, ast.ImportFrom)
-                else []
-            )
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else [module]
             found += [f"{file.name}: {n}" for n in names if n.split(".")[0] in ("rich", "textual")]
     assert found == []
 

@@ -1,4 +1,4 @@
-"""How a call ended, in words that cannot be taken for another; and where nobody knows, what is left to do."""
+"""How a call ended, in words that cannot be taken for another; what is left to do where nobody knows; what was read back."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,40 +15,42 @@ from aileron_core.console_port.field_views import (
     ReadBack,
     ReadBackDifference,
 )
-from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView, CallView
+from aileron_tui.draw.call_page import outcome_blocks
 from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.read_back import DEFAULT_KEYS
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.command import availability
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from tests.support.screens.calls import drifted
 from tests.support.screens.drawn import Drawn
-from tests.support.screens.states import NOW, mail, recorded, short, start
+from tests.support.screens.states import (
+    AS_APPROVED,
+    NOW,
+    TO,
+    change,
+    differing,
+    mail,
+    recorded,
+    short,
+    start,
+)
 
 NOTHING_RAN = "Nothing ran: the action file Changed after you looked."
 LOST = (
     "The step send failed after it had sent a request (the time limit of 60 s was over). Whether the "
     "request took effect is unknown. It is not repeated; check the service before you try again."
 )
-GONE = PreviewView(
-    status="unavailable",
-    reason="mail.example.com answered 404 (Not Found)",
-    updated_at=NOW + 30,
-    not_found=True,
-)
+NOT_FOUND = "mail.example.com answered 404 (Not Found)"
+GONE = PreviewView(status="unavailable", reason=NOT_FOUND, updated_at=NOW + 30, not_found=True)
 UNASKED = {"approval_id": "", "decided_at": None, "digest": "", "words": None}
 LAYOUTS = pytest.mark.parametrize("compact", [False, True])
 
 
 def lost_view(number: int = 3, **changes: object) -> ApprovalView:
-    known = {
-        "state": "unknown",
-        "outcome": LOST,
-        "decided_at": NOW - 40,
-        "ended_at": NOW - 10,
-        "can_fetch_again": True,
-        "awaits_acknowledgement": True,
-        "hosts_asked": ("mail.example.com:443",),
-    }
+    known: dict[str, object] = {"state": "unknown", "outcome": LOST, "decided_at": NOW - 40}
+    known |= {"ended_at": NOW - 10, "can_fetch_again": True, "awaits_acknowledgement": True}
+    known["hosts_asked"] = ("mail.example.com:443",)
     before = replace(mail(number).preview, updated_at=NOW - 50)
     return replace(mail(number), **{**known, "preview": before, **changes})
 
@@ -61,7 +63,6 @@ def looked_at(**look: object) -> ApprovalUpdated:
 
 
 def compared(*differing: str) -> ReadBack:
-    """Return a comparison of two fields in which *differing* are not as approved."""
     fields = tuple(
         ReadBackDifference(
             approved=FieldView(label=label, value="ana@example.com"),
@@ -81,15 +82,11 @@ def settled(**changes: object) -> ApprovalView:
 
 
 def page_of(view: ApprovalView, *events: str) -> Drawn:
-    """Return the page of *view* in the list of what agents did, where *events* are on record."""
     drawn = Drawn(start(view, records=()))
     known: dict[str, Any] = {"run_id": view.run_id, "session_id": view.session_id}
     for seq, event in enumerate(("run.requested", *events), start=4000):
         drawn.tell(recorded(seq, event, **known))
     return drawn.go("activity", opened=True)
-
-
-# What failed, and what is over
 
 
 @pytest.mark.parametrize(("state", "said"), [("checking", ""), ("executing", "✓ Approved: ")])
@@ -147,9 +144,6 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
         drawn = " ".join(plain_text(each.pieces) for each in blocks)
         assert "as fetched at " in drawn
         assert "tries again" not in drawn
-
-
-# Where nobody knows whether it ran
 
 
 @LAYOUTS
@@ -310,3 +304,61 @@ def test_what_asked_nobody_is_settled_by_what_the_agent_asked_for() -> None:
     drawn.tell(ApprovalUpdated(view=settled(**UNASKED)))
     assert "✓ Settled: the service holds what the agent asked for." in drawn.status
     assert "what was approved" not in drawn.words
+
+
+ODD = differing("eve@evil.example")
+
+
+def done(number: int, read_back: ReadBack | None, **changes: object) -> ApprovalView:
+    """Return a change that ran, the higher its *number* the later."""
+    view, ended = change(TO), NOW - 60 + number
+    view = replace(view, approval_id=short(number).approval_id, run_id=short(number).run_id)
+    view = replace(view, state="completed", decided_at=ended - 1, decided_by="person")
+    return replace(view, **{"ended_at": ended, "read_back": read_back, **changes})
+
+
+def test_a_difference_is_first_in_the_list_of_decisions_until_it_was_seen() -> None:
+    views = [done(number, AS_APPROVED) for number in range(2, 9)]
+    drawn = Drawn(start(done(1, ODD), *views, short(20)))
+    drawn.model.decided.enter()
+    first, second, *_ = drawn.rows
+    assert "▲" in first
+    assert "1 field differs" in first
+    assert "as approved" in second
+    drawn.tell(ApprovalUpdated(view=done(1, replace(ODD, seen=True), version=10)))
+    assert "as approved" in drawn.rows[0]
+
+
+def test_more_decisions_than_are_kept_push_out_none_that_was_not_seen() -> None:
+    odd = done(1, ODD)
+    queue = Drawn(start(odd, *(done(number, None) for number in range(2, 250)))).model.queue
+    assert queue.decided[0] == odd
+    assert len(queue.decided) == 201
+
+
+@pytest.mark.parametrize(("read_back", "said"), [(AS_APPROVED, "now holds"), (ODD, "not hold")])
+def test_where_none_waits_the_last_call_says_what_is_held(read_back: ReadBack, said: str) -> None:
+    calm = Drawn(start(done(1, read_back))).calm
+    assert "Last:" in calm
+    assert f"{said} what was approved" in calm
+
+
+def test_a_row_stays_until_its_reading_was_shown() -> None:
+    """Its end may come a second before, and would else take it away just then."""
+    drawn = Drawn(start(done(1, None, state="executing", ended_at=None)))
+    drawn.tell(ApprovalUpdated(view=done(1, replace(AS_APPROVED, status="reading"), version=9)))
+    before = drawn.model.queue.items[0].remove_at
+    drawn.now += 1.9
+    drawn.tell(ApprovalUpdated(view=done(1, AS_APPROVED, version=10)))
+    after = drawn.model.queue.items[0].remove_at
+    assert before is not None
+    assert after is not None
+    assert after > before
+
+
+def test_what_the_service_holds_comes_before_a_result_of_any_length() -> None:
+    for read_back in (AS_APPROVED, ODD):
+        call = CallView(approval=done(1, read_back), gated=True, records=())
+        made = outcome_blocks(call, NOW, keys=DEFAULT_KEYS, unfold=False)
+        headings = [plain_text(each.label) for each in made if each.kind == "heading"]
+        assert headings == ["AFTER THE RUN", "OUTCOME"]

@@ -1,4 +1,4 @@
-"""What the console without a screen and `action show` print of hostile text: nothing of it begins a line."""
+"""Hostile text on plain lines: nothing of it begins a line that is printed, and one line of it can be pasted."""
 
 from dataclasses import replace
 from operator import mul
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.text import escape
 from aileron_tui.draw.blocks import sentence_lines, text_of
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain_text
@@ -18,7 +19,8 @@ from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.printed_pages import item_page, row_page
 from aileron_tui.state.tables.library import LibraryTable
-from tests.support.attacks import ATTACKS
+from aileron_tui.widgets.line_input import _visible
+from tests.support.attacks import ATTACKS, CANARY, Attack, harmless
 from tests.support.screens.calls import snapshot
 
 NOW = 1_790_000_000.0
@@ -108,3 +110,21 @@ def test_a_long_sentence_of_ours_uses_the_whole_width() -> None:
     rows = sentence_lines((Piece("word " * 25 + "end"),), 80)
     assert len(rows) == 2
     assert all(cells_at_most(each) <= 80 for each in rows)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+def test_a_pasted_attack_leaves_one_line_of_what_shows(attack: Attack) -> None:
+    kept = _visible(attack.text)
+    assert "\n" not in kept
+    assert all(harmless(char) and char not in "\ufe0e\ufe0f" for char in kept)
+    first = attack.text.splitlines()[0]
+    assert kept.count(CANARY[0]) == first.count(CANARY[0])
+
+
+@given(st.text())
+def test_no_paste_brings_what_would_be_a_mark(text: str) -> None:
+    assert all(char in "‹›" or escape(char) == char for char in _visible(text))
+
+
+def test_words_in_any_writing_are_kept() -> None:
+    assert _visible("cafe\u0301 \u00a0‹ok› наоборот 漢字\nsecond") == "café  ‹ok› наоборот 漢字"

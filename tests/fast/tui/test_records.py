@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
+import pytest
+
 from aileron_core.console_port.events import RecordsRead
 from aileron_core.console_port.intents import ReadRecords
 from aileron_core.console_port.view_models import RecordView
@@ -42,7 +44,8 @@ def answer_of_core(asked: ReadRecords, missing: frozenset[int] = frozenset()) ->
     )
 
 
-def started() -> RecordPages:
+@pytest.fixture
+def book() -> RecordPages:
     return RecordPages([numbered_view(seq) for seq in range(TOTAL - 499, TOTAL + 1)])
 
 
@@ -56,19 +59,14 @@ def read_pages(
         book.add_page(answer_of_core(asked, **core_is), NOW)
 
 
-def test_what_is_known_from_the_start_is_not_read_again() -> None:
-    assert list(read_pages(started(), 0)) == []
-
-
-def test_older_records_are_read_before_the_cursor_reaches_them() -> None:
-    book = started()
+def test_older_records_are_read_before_the_cursor_reaches_them(book: RecordPages) -> None:
+    assert list(read_pages(book, 0)) == []
     for top in range(0, TOTAL - HEIGHT, HEIGHT):
         assert all(book.get(TOTAL - row) for row in range(top, top + HEIGHT)), top
         list(read_pages(book, top))
 
 
-def test_one_reading_is_under_way_at_a_time_and_a_refused_one_may_be_repeated() -> None:
-    book = started()
+def test_one_reading_is_under_way_at_a_time_and_repeated_if_refused(book: RecordPages) -> None:
     first = book.next_read(TOTAL - HEIGHT, HEIGHT, 0)
     assert first is not None
     assert book.next_read(0, HEIGHT, 0) is None
@@ -76,8 +74,7 @@ def test_one_reading_is_under_way_at_a_time_and_a_refused_one_may_be_repeated() 
     assert book.next_read(TOTAL - HEIGHT, HEIGHT, 0) == first
 
 
-def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
-    book = started()
+def test_a_number_without_a_record_is_a_gap_once_its_page_was_read(book: RecordPages) -> None:
     assert not book.is_missing(40)
     assert len(list(read_pages(book, TOTAL - HEIGHT, missing=frozenset({40, 41})))) <= 2
     assert book.is_missing(40)
@@ -88,23 +85,19 @@ def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
 def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
     book = RecordPages([numbered_view(TOTAL)])
     book.newest = 200 * PAGE_SIZE
-    seen = 0
     for page in range(200):
-        asked = ReadRecords(before_seq=(page + 1) * PAGE_SIZE + 1, limit=PAGE_SIZE)
         numbers = range(page * PAGE_SIZE + 1, (page + 1) * PAGE_SIZE + 1)
-        answer = tuple(numbered_view(seq) for seq in numbers)
-        book.add_page(
-            RecordsRead(records=answer, before_seq=asked.before_seq, total=200 * PAGE_SIZE), NOW
-        )
-        seen += len(answer)
-    assert seen == 200 * PAGE_SIZE
+        answer = tuple(map(numbered_view, numbers))
+        told = RecordsRead(records=answer, before_seq=numbers.stop, total=200 * PAGE_SIZE)
+        book.add_page(told, NOW)
     kept = sum(book.get(seq) is not None for seq in range(1, 200 * PAGE_SIZE + 1))
     assert kept <= 61 * PAGE_SIZE
     assert book.next_read(200 * PAGE_SIZE - HEIGHT, HEIGHT, 0) is not None
 
 
-def test_a_filter_looks_at_what_is_at_hand_and_reads_on_to_the_first_record() -> None:
-    book = started()
+def test_a_filter_reads_on_from_what_is_at_hand_to_the_first_record(
+    book: RecordPages,
+) -> None:
     book.search(parse("agent:goose", FIELDS).query, NOW)
     assert book.matches == []
     assert book.searched_down_to == TOTAL - 499
@@ -116,15 +109,15 @@ def test_a_filter_looks_at_what_is_at_hand_and_reads_on_to_the_first_record() ->
     assert book.get(3) is not None
 
 
-def test_a_filter_that_finds_enough_stops_reading_until_the_cursor_goes_on() -> None:
-    book = started()
+def test_a_filter_that_finds_enough_reads_on_only_with_the_cursor(
+    book: RecordPages,
+) -> None:
     book.search(parse("run.started", FIELDS).query, NOW)
     assert list(read_pages(book, 0, index=0)) == []
     assert list(read_pages(book, 0, index=len(book.matches) - 1))
 
 
-def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
-    book = started()
+def test_matches_are_newest_first_also_with_records_that_come_in(book: RecordPages) -> None:
     book.search(parse("state:denied", FIELDS).query, NOW)
     list(read_pages(book, 0))
     assert book.matches == list(range(10_000, 0, -1000))
@@ -133,8 +126,7 @@ def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
     assert book.matches[:2] == [11_000, 10_000]
 
 
-def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
-    book = started()
+def test_a_page_read_for_another_question_does_not_confuse_the_filter(book: RecordPages) -> None:
     book.search(parse("agent:goose", FIELDS).query, NOW)
     asked = book.next_read(0, HEIGHT, 0)
     assert asked is not None

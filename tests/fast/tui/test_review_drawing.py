@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from aileron_core.console_port.events import VaultStatus
-from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.server.review_items import SentItem
 from aileron_tui.draw.text import ROLES
@@ -22,7 +21,7 @@ from tests.support.attacks import ATTACKS, LONG, Attack, harmless
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.calls import approval, fixtures, snapshot
 from tests.support.screens.play import Play
-from tests.support.screens.states import Undrawable
+from tests.support.screens.states import Undrawable, body
 
 CLOCK = FrozenClock()
 DRAWING = PageDrawing(CLOCK, SimpleNamespace(not_accepted=(), vault=VaultStatus(state="absent")))
@@ -42,7 +41,6 @@ def texts(found: Any) -> Iterator[str]:
 
 
 def shows(view: ApprovalView) -> None:
-    """Every character that is sent of *view* is one that shows, and every role one of ours."""
     drawn = sent(view)
     whole = [json.loads(each) for each in (drawn.body, *drawn.parts)]
     for text in texts([whole, *DRAWING.rows([view])]):
@@ -61,9 +59,7 @@ def test_no_text_from_outside_hides_or_acts(turn: int) -> None:
 
 @pytest.mark.parametrize("attack", [each for each in LONG if len(each.text) < 100_000], ids=str)
 def test_a_long_text_hides_nothing(attack: Attack) -> None:
-    field = FieldView(label="Body", value=attack.text, multiline=True)
-    view = approval(1, CLOCK.now())
-    shows(replace(view, preview=replace(view.preview, fields=(field,))))
+    shows(body(attack.text))
 
 
 @pytest.mark.parametrize("view", fixtures(CLOCK.now()), ids=lambda view: view.title)
@@ -84,10 +80,8 @@ def test_the_page_offers_and_asks_what_the_console_does(view: ApprovalView) -> N
 
 def test_a_long_preview_goes_on_in_parts_that_count_once_they_were_sent() -> None:
     """20,000 lines: the first part is small, and what was not asked for was not seen."""
-    body = "\n".join(f"line {number}" for number in range(20_000))
-    view = approval(1, CLOCK.now())
-    fields = (FieldView(label="Body", value=body, multiline=True),)
-    drawn = sent(replace(view, preview=replace(view.preview, fields=fields)))
+    text = "\n".join(f"line {number}" for number in range(20_000))
+    drawn = sent(body(text))
     assert len(drawn.body) < 100_000
     total = sum(part.lines for part in drawn.drawn.parts)
     assert total == 20_001
@@ -97,20 +91,18 @@ def test_a_long_preview_goes_on_in_parts_that_count_once_they_were_sent() -> Non
     assert drawn.unseen([[0, total - 1]]) == 0
     shown = [block for each in (drawn.body, *drawn.parts) for block in json.loads(each)["blocks"]]
     lines = [block["text"][0] for block in shown if block.get("bar") == "fact"]
-    assert lines == body.split("\n")
+    assert lines == text.split("\n")
 
 
 def test_what_cannot_be_drawn_is_not_answered() -> None:
-    view = approval(1, CLOCK.now())
-    fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
-    drawn = sent(replace(view, preview=replace(view.preview, fields=fields)))
-    body = json.loads(drawn.body)
-    assert not body["approve"]["offered"]
-    assert not body["deny"]["offered"]
+    drawn = sent(body(Undrawable("x")))
+    answer = json.loads(drawn.body)
+    assert not answer["approve"]["offered"]
+    assert not answer["deny"]["offered"]
     assert "because of a bug" in drawn.body.decode()
 
 
 def test_on_hold_nothing_is_approved() -> None:
-    body = json.loads(sent(approval(1, CLOCK.now()), paused=True).body)
-    assert "P in the console resumes them" in body["approve"]["why_not"]
-    assert body["deny"]["offered"]
+    answer = json.loads(sent(approval(1, CLOCK.now()), paused=True).body)
+    assert "P in the console resumes them" in answer["approve"]["why_not"]
+    assert answer["deny"]["offered"]

@@ -13,7 +13,6 @@ from tests.support.screens.states import start
 
 
 def view7(size: tuple[int, int] = (120, 36)) -> Play:
-    """A console at view 7, whose core answers."""
     shown = start(grants=(NO_SAM, POST, LUNCH), rules=(READS, STRIPE, OPEN))
     play = Play(shown, size, answers=True)
     play.press_rested("7", "create_event")

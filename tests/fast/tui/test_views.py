@@ -44,11 +44,7 @@ TRAFFIC = TrafficView(
 )  # fmt: skip
 
 
-# Sessions
-
-
 def at_work(*found: SessionView, opened: bool = False) -> Drawn:
-    """Return view 5 with *found*, on the first of codex."""
     state = start(mail(), sessions=found or (CODEX, CLAUDE, RELAY))
     return Drawn(state).go("sessions", "codex", opened=opened)
 
@@ -176,9 +172,6 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
     assert all("…" in row and len(row) < 80 for row in rows)
 
 
-# What lies in the home
-
-
 HOME = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
 
 
@@ -191,9 +184,6 @@ def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
     drawn.tell(LibraryUpdated(not_accepted=held, problems=(), actions_ready=3, library=items))
     assert any("a-new-one" in row for row in drawn.rows)
     assert drawn.model.library.key == before
-
-
-# Activity and audit
 
 
 def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_again() -> None:
@@ -254,7 +244,6 @@ LONG = start(short(), records=tuple(record(seq) for seq in range(1, 101)))
 
 
 def stored(body: str) -> Drawn:
-    """Return the newest record as it is stored, with *body*."""
     drawn = Drawn(LONG).go("audit", opened=True)
     drawn.model.audit.show_record()
     return drawn.tell(RecordRead(seq=100, body=body, hash="ab" * 32, prev="cd" * 32))
@@ -285,9 +274,6 @@ def test_what_a_verification_found_names_each_problem_and_a_gap_stands_where_it_
     drawn.tell(AuditVerified(records=100, problems=problems_, at=NOW, seconds=1.25))
     for text in ("✗ 2 problems", *problems_):
         assert text in drawn.list_texts
-
-
-# A decided call, opened
 
 
 SHOWN = DecidedScreenView(at=NOW - 600, approval=short(2))
@@ -334,9 +320,6 @@ def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
         assert at < 3 or "┃" in line[:at]
     if call.screens:
         assert (drawn.model.replayed is not None) == (call.screens[-1] is SHOWN)
-
-
-# Accounts, and views without a row
 
 
 def test_each_account_is_listed_with_its_status_and_why() -> None:

@@ -1,9 +1,10 @@
-"""No module needs itself: circles among imports, also where one of them waits inside a function."""
+"""Modules and values: none needs itself, also where an import waits inside a function; no two have the same fields."""
 
 import ast
 import importlib.util
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ BY_A_STRING = {
 
 
 def read_shape() -> Any:
-    """Return the script that reads the imports of all modules of the packages."""
     spec = importlib.util.spec_from_file_location("shape", SHAPE)
     assert spec is not None
     assert spec.loader is not None
@@ -50,7 +50,6 @@ def _packages(name: str) -> Iterator[str]:
 
 
 def named_in_strings(tree: ast.AST) -> bool:
-    """Return whether a module is imported by its name in a string, or by a name that is made up."""
     called = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     names = (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in called)  # fmt: skip
     return any(name in ("import_module", "__import__") for name in names)
@@ -83,3 +82,51 @@ def test_no_module_is_in_a_circle() -> None:
         if "import_" in (text := path.read_text()) and named_in_strings(ast.parse(text))
     }
     assert by_a_string == {*BY_A_STRING}
+
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKERS = ("dataclass(", "define(", "frozen(", "attrs.")
+MANY = 5
+"""Classes of so many fields have two at least that differ in name or type."""
+ALLOWED = {("Look", "LookView"): "what the service answered stays in the core; this is shown of it"}
+"""Values that may have the same fields, by name, and why."""
+
+
+def fields_of(node: ast.ClassDef) -> dict[str, str]:
+    annotated = (each for each in node.body if isinstance(each, ast.AnnAssign))
+    return {ast.unparse(each.target): ast.unparse(each.annotation) for each in annotated}
+
+
+def is_value(node: ast.ClassDef) -> bool:
+    made = any(f"{ast.unparse(each)}(".startswith(MAKERS) for each in node.decorator_list)
+    return made or any(ast.unparse(each).endswith("NamedTuple") for each in node.bases)
+
+
+def values() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the values of the packages: name and fields, where there are two or more that no base has."""
+    packages = ("aileron_core", "aileron_mcp", "aileron_tui")
+    paths = (path for each in packages for path in sorted((ROOT / each).rglob("*.py")))
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+    classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    known = {node.name: fields_of(node) for node in classes}
+    for node in filter(is_value, classes):
+        inherited = {name for base in node.bases for name in known.get(ast.unparse(base), ())}
+        fields = fields_of(node)
+        if len(fields.keys() - inherited) > 1:
+            yield node.name, fields
+
+
+def are_alike(one: dict[str, str], other: dict[str, str]) -> bool:
+    if abs(len(one) - len(other)) > 1:
+        return False  # as soon as that: there are a quarter of a million pairs
+    same, most = one.items() & other.items(), max(len(one), len(other))
+    return one.keys() == other.keys() or (most >= MANY and len(same) >= most - 1)
+
+
+def test_no_two_values_have_the_same_fields() -> None:
+    alike = {
+        tuple(sorted((name, other_name)))
+        for (name, fields), (other_name, others) in combinations(values(), 2)
+        if are_alike(fields, others)
+    }
+    assert sorted(alike) == sorted(ALLOWED)
