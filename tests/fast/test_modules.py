@@ -124,9 +124,6 @@ def are_alike(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def test_no_two_values_have_the_same_fields() -> None:
-    alike = {
-        tuple(sorted((name, other_name)))
-        for (name, fields), (other_name, others) in combinations(values(), 2)
-        if are_alike(fields, others)
-    }
+    pairs = combinations(values(), 2)
+    alike = {tuple(sorted((a, b))) for (a, one), (b, other) in pairs if are_alike(one, other)}
     assert sorted(alike) == sorted(ALLOWED)

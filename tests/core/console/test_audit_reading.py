@@ -47,9 +47,8 @@ async def test_pages_lead_to_the_first_record_and_each_comes_as_stored(
     assert (first.event, first.actor) == (everything[0]["event"], everything[0]["actor"])
     for limit, got in ((0, 1), (-5, 1), (10**9, len(everything))):
         assert len((await read_page(core, None, limit)).records) == got
-    rows = await core.app.database.read(
-        lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
-    )
+    query = "SELECT seq, body, hash, prev FROM audit"
+    rows = await core.app.database.read(lambda c: c.execute(query).fetchall())
     for seq, body, hash_, prev in rows:
         await core.do(ReadRecord(seq=seq))
         assert core.events[-1] == RecordRead(seq=seq, body=body, hash=hash_.hex(), prev=prev.hex())
@@ -100,9 +99,8 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
 
 async def test_a_copy_of_the_audit_is_whole_and_ours_alone(start: Start, home: Path) -> None:
     async with start(clock=FrozenClock()) as core:
-        stored = await core.app.database.read(
-            lambda c: [body for (body,) in c.execute("SELECT body FROM audit ORDER BY seq")]
-        )
+        query = "SELECT body FROM audit ORDER BY seq"
+        stored = await core.app.database.read(lambda c: [body for (body,) in c.execute(query)])
         await core.do(ExportAudit())
         exported = core.last(AuditExported)
         path = Path(exported.path)

@@ -54,9 +54,8 @@ async def test_the_screen_learns_of_the_vault_and_unlocks_it(core: Core) -> None
     await core.until(lambda: core.app.vault._attempts.failed().last < core.app.clock.now() - 1)
     await core.app.console.submit(UnlockVault(passphrase=Secret(PHRASE)))
     assert (await last_told(core, VaultUnlocked)).failed_attempts == 3
-    await core.app.vault_service.change_passphrase(
-        Secret(PHRASE), Secret(OTHER), way="command line"
-    )
+    service = core.app.vault_service
+    await service.change_passphrase(Secret(PHRASE), Secret(OTHER), way="command line")
     events = [each["event"].partition(".") for each in await core.records()]
     told, failed = [name for kind, _, name in events if kind == "vault"], ["unlock_failed"] * 3
     assert told == ["created", "locked", *failed, "unlocked", "passphrase_changed"]

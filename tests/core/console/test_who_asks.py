@@ -271,9 +271,8 @@ async def test_who_hangs_up_has_stopped_waiting_and_heard_nothing(core: Core, ur
 async def test_an_end_that_comes_as_the_client_hangs_up_was_not_delivered(core: Core) -> None:
     view = await core.ask()
     gone = asyncio.Event()
-    poll = asyncio.get_running_loop().create_task(
-        AgentApi(core.app).result(core.session, view.approval_id, wait=60, gone=gone)
-    )
+    result = AgentApi(core.app).result(core.session, view.approval_id, wait=60, gone=gone)
+    poll = asyncio.get_running_loop().create_task(result)
     while not core.app.publisher.waiters._waits:
         await asyncio.sleep(0)
     await core.app.approvals.deny(view.approval_id, "no")

@@ -25,9 +25,7 @@ from tests.core.history.test_sealed import SHOWN, sealed_later
 from tests.support.core_harness import DRAFT, Core, Mailbox, Start, install_examples
 from tests.support.frozen_clock import FrozenClock
 
-FORGED = (
-    """UPDATE runs SET args = NULL, content_key = NULL, output = '{"output":"FORGED invoice"}'"""
-)
+FORGED = """UPDATE runs SET args = NULL, content_key = NULL, output = '{"output":"FORGED"}'"""
 
 
 async def refuse(core: Core, *actions: str) -> None:

@@ -251,10 +251,10 @@ async def test_a_copy_from_before_goes_once_everything_is_sealed(kept: Kept) -> 
     copies.mkdir()
 
     def copied(name: str) -> Path:
-        with (
-            closing(sqlite3.connect(kept.home / "aileron.db")) as source,
-            closing(sqlite3.connect(copies / name)) as target,
-        ):
+        source, target = (
+            sqlite3.connect(each) for each in (kept.home / "aileron.db", copies / name)
+        )
+        with closing(source), closing(target):
             source.backup(target)
         return copies / name
 

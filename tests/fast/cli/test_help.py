@@ -60,9 +60,8 @@ def test_every_command_says_its_job_whole(words: tuple[str, ...]) -> None:
         assert rest[: len(words)] == list(words)
         command, context = aileron, aileron.make_context("aileron", rest[:])
         while isinstance(command, click.Group):
-            word, command, rest = command.resolve_command(
-                context, [*context._protected_args, *context.args]
-            )
+            left = [*context._protected_args, *context.args]
+            word, command, rest = command.resolve_command(context, left)
             context = command.make_context(word, list(rest), parent=context)
         assert not isinstance(command, click.Group)
 
@@ -104,15 +103,12 @@ def test_the_page_has_every_exit_code() -> None:
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == codes
 
 
-def test_the_page_has_everything_that_lies_in_a_home_and_every_command() -> None:
+def test_the_page_has_everything_that_lies_in_a_home() -> None:
     table = PAGE.partition("## The home")[2].partition("### ")[0]
     named = {name.strip("/") for name in re.findall(r"`([^`]+)`", table)}
     later = {"policy.toml"}
     beside = {"aileron.db-wal", "aileron.db-shm"}
     assert layout._OURS - later - beside <= named
-    for words, command in ALL.items():
-        if not isinstance(command, click.Group):
-            assert f"### aileron {' '.join(words)}\n" in PAGE
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,8 @@ def test_settings_that_cannot_be_used_are_reported_at_once(tmp_path: Path) -> No
 def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
     home = tmp_path / "home"
     said = init_json(home, "--example")["example"]
-    assert said == {
-        "connector": "local://aileron/mail-drafts@0.1.0",
-        "actions": ["get-draft", "list-drafts", "send-draft"],
-    }
+    assert said["connector"] == "local://aileron/mail-drafts@0.1.0"
+    assert said["actions"] == ["get-draft", "list-drafts", "send-draft"]
     listed = json.loads(run_aileron("action", "list", "--json", "--home", str(home)))
     assert {item["state"] for item in listed["items"]} == {"held_back"}
     connector = "connectors/mail-drafts"

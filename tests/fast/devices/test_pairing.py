@@ -126,15 +126,9 @@ def test_a_request_counts_once_for_what_it_is_and_in_its_order(pairings: Pairing
     spoilt = (bytes(64), signed(9)[:63], signed(9, start="0" * 32), strange)
     wrong = [partial(send, 9, each) for each in spoilt]
     wrong += [partial(send, number, signed(number)) for number in (5, 4)]
-    wrong += [
-        partial(send, 10, signed(9)),
-        partial(send, 2**53, sign(key, b"")),
-        partial(send, -1, b""),
-    ]
-    wrong += [
-        partial(send, 9, signed(9), body=b"{} "),
-        partial(send, 9, signed(9), "/review/other"),
-    ]
+    wrong += [partial(send, 10, signed(9)), partial(send, -1, b"")]
+    wrong += [partial(send, 9, signed(9), body=b"{} "), partial(send, 9, signed(9), "/review/o")]
+    wrong.append(partial(send, 2**53, sign(key, b"")))
     wrong.append(partial(pairings.authenticate, "dev-0", 9, signed(9), PATH, BODY))
     for each in wrong:
         with pytest.raises(Unauthorized) as refusal:

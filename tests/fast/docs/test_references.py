@@ -39,9 +39,8 @@ _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 def tracked(*patterns: str) -> Iterator[tuple[str, str]]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    command = ["git", "ls-files", "-z", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
             yield name, (ROOT / name).read_text(encoding="utf-8")
@@ -104,9 +103,8 @@ def test_no_file_names_a_page_or_a_point_of_a_plan_that_is_not_in_the_repository
 
 
 def test_generated_docs_and_pictures_are_those_of_the_code_and_the_snapshots() -> None:
-    done = subprocess.run(
-        [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True
-    )
+    command = [sys.executable, "docs/generate.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 

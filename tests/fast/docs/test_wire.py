@@ -33,10 +33,8 @@ def section(heading: str) -> str:
 
 def rows(heading: str, table: int = 0) -> list[list[str]]:
     tables = re.findall(r"(?:^\|.*\n)+", section(heading), re.MULTILINE)
-    return [
-        [cell.strip().replace("`", "") for cell in line.strip("|").split("|")]
-        for line in tables[table].splitlines()[2:]
-    ]
+    lines = (line.strip("|").split("|") for line in tables[table].splitlines()[2:])
+    return [[cell.strip().replace("`", "") for cell in line] for line in lines]
 
 
 def names_listed(cell: str) -> list[str]:

@@ -52,9 +52,8 @@ def holding(home: Home) -> "subprocess.Popen[bytes]":
         "lock = HomeLock(Home(Path(sys.argv[1]))); lock.acquire()\n"
         "print(flush=True); sys.stdin.read()"
     )
-    return subprocess.Popen(
-        [sys.executable, "-c", code, str(home.path)], stdin=PIPE, stdout=PIPE, bufsize=0
-    )
+    command = [sys.executable, "-c", code, str(home.path)]
+    return subprocess.Popen(command, stdin=PIPE, stdout=PIPE, bufsize=0)
 
 
 def test_another_users_home_has_no_owner(owned: Home, monkeypatch: pytest.MonkeyPatch) -> None:

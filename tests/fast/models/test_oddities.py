@@ -110,10 +110,8 @@ def test_thinking_signatures_redactions_and_citations_come_back_in_the_turn() ->
     thinking += [{"type": "thinking_delta", "thinking": text} for text in ("let me", " see")]
     thinking += [{"type": "signature_delta", "signature": "c2ln"}]
     said: list[Json] = [{"type": "text", "text": "", "citations": None}]
-    said += [
-        {"type": "text_delta", "text": "so"},
-        {"type": "citations_delta", "citation": citation},
-    ]
+    said += [{"type": "text_delta", "text": "so"}]
+    said += [{"type": "citations_delta", "citation": citation}]
     sealed: Json = {"type": "redacted_thinking", "data": "c2VhbGVk"}
     data = messages(thinking, [sealed], said, [{"type": "text", "text": ""}])
     answer = read(ANTHROPIC_MESSAGES, data)[1]
@@ -144,10 +142,9 @@ def test_calls_of_the_providers_own_tools_pass_and_keep_their_input() -> None:
 def test_a_call_whose_json_was_cut_off_can_go_back_to_the_provider() -> None:
     """`max_tokens` ends a call anywhere; an input must be an object."""
     block = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
-    data = messages(
-        [block, {"type": "input_json_delta", "partial_json": '{"path": "/a'}],
-        stop={"stop_reason": "max_tokens", "stop_sequence": None},
-    )
+    stop: Json = {"stop_reason": "max_tokens", "stop_sequence": None}
+    cut = {"type": "input_json_delta", "partial_json": '{"path": "/a'}
+    data = messages([block, cut], stop=stop)
     answer = read(ANTHROPIC_MESSAGES, data)[1]
     assert answer.stop == Stopped("length", "max_tokens")
     assert answer.body["content"][0]["input"] == {"INVALID_JSON": '{"path": "/a'}
@@ -361,11 +358,9 @@ def test_content_in_the_last_chunk_is_not_lost_when_another_answer_follows() -> 
 
 
 def test_what_is_no_function_of_ours_passes() -> None:
-    data = chat(
-        {"content": [{"type": "thinking", "thinking": []}]},
-        {"function_call": {"name": "old", "arguments": "{}"}},
-        reason="function_call",
-    )
+    thinking = {"content": [{"type": "thinking", "thinking": []}]}
+    old = {"function_call": {"name": "old", "arguments": "{}"}}
+    data = chat(thinking, old, reason="function_call")
     assert OtherCall("function_call", "old") in parts(CHAT_COMPLETIONS, data)
     assert written(CHAT_COMPLETIONS, data, hidden="old") == data
     data = chat(
@@ -377,9 +372,8 @@ def test_what_is_no_function_of_ours_passes() -> None:
     assert written(CHAT_COMPLETIONS, data) == data
     answer = read(CHAT_COMPLETIONS, data)[1]
     assert answer.calls == ()
-    assert CHAT_COMPLETIONS.turn(answer)[0]["tool_calls"] == [
-        {"custom": {"name": "ours", "input": "ab"}, "id": "x", "type": "custom"}
-    ]
+    call = {"custom": {"name": "ours", "input": "ab"}, "id": "x", "type": "custom"}
+    assert CHAT_COMPLETIONS.turn(answer)[0]["tool_calls"] == [call]
 
 
 def test_reasoning_items_come_back_in_the_turn_with_what_is_encrypted() -> None:
@@ -439,9 +433,8 @@ def test_an_end_without_the_output_is_completed_from_the_items() -> None:
 def test_a_call_in_a_namespace_is_not_one_of_ours() -> None:
     """Another server's tool may have the same name there."""
     turn = Turn(1, (say_call("ours", {"a": 1}),))
-    data = stream("openai_responses", turn).replace(
-        b'"type": "function_call",', b'"type": "function_call", "namespace": "mcp__x",'
-    )
+    named = b'"type": "function_call", "namespace": "mcp__x",'
+    data = stream("openai_responses", turn).replace(b'"type": "function_call",', named)
     assert read(OPENAI_RESPONSES, data)[1].calls[0].name == "mcp__x.ours"
     assert written(OPENAI_RESPONSES, data) == data
 

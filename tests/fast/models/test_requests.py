@@ -18,14 +18,10 @@ Json = dict[str, Any]
 SCHEMA: Json = {"type": "object", "properties": {"to": {"type": "string"}}}
 DRAFT = Tool(name="send_draft", description="Send *it*.", schema=SCHEMA)
 READ = Tool(name="read", description="Read.", schema={"type": "object"})
-TURN = Turn(
-    1,
-    (Said("thinking", ("so",)), say_call("read", {"a": 1}, "c1"), say_call("send_draft", {}, "c2")),
-)
-RESULTS = [
-    ToolResult(call_id="c1", text="ok"),
-    ToolResult(call_id="c2", text="no", is_error=True),
-]
+CALLS = (say_call("read", {"a": 1}, "c1"), say_call("send_draft", {}, "c2"))
+TURN = Turn(1, (Said("thinking", ("so",)), *CALLS))
+REFUSED = ToolResult(call_id="c2", text="no", is_error=True)
+RESULTS = [ToolResult(call_id="c1", text="ok"), REFUSED]
 
 
 def conversation(format_: Format) -> Json:
@@ -43,9 +39,8 @@ def test_tools_are_added_after_the_agents_own_and_nothing_else_changes(name: str
     more = format_.with_tools(given, [DRAFT])
     assert write_body(given) == before
     assert format_.tool_names(more) == ["read", "send_draft"]
-    assert {k: v for k, v in more.items() if k != "tools"} == {
-        k: v for k, v in given.items() if k != "tools"
-    }
+    rest, was = ({k: v for k, v in each.items() if k != "tools"} for each in (more, given))
+    assert rest == was
     assert list(more) == list(given)
     assert more["tools"][:-1] == given["tools"]
 
@@ -81,10 +76,8 @@ def test_allowed_tools_are_renamed_and_tools_of_the_provider_keep_their_names() 
     assert ANTHROPIC_MESSAGES.renamed({"tools": [search]}, {"read": "x"})["tools"] == [search]
     space = {"type": "namespace", "name": "files", "tools": [{"type": "function", "name": "read"}]}
     custom = {"type": "custom", "name": "read"}
-    request: Json = {
-        "tools": [space, custom, {"type": "web_search"}],
-        "input": [{"type": "function_call", "namespace": "files", "name": "read"}],
-    }
+    call = {"type": "function_call", "namespace": "files", "name": "read"}
+    request: Json = {"tools": [space, custom, {"type": "web_search"}], "input": [call]}
     assert OPENAI_RESPONSES.renamed(request, {"read": "x"}) == request
     assert OPENAI_RESPONSES.tool_names(request) == ["files.read", "read"]
     chat = {"type": "custom", "custom": {"name": "patch"}}
@@ -135,10 +128,7 @@ def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
 
 
 def test_each_formats_own_request_and_the_results_of_a_turn_are_as_documented() -> None:
-    made = [
-        format_.request(model="m", system="s", history=[format_.user("hi")])
-        for format_ in FORMATS.values()
-    ]
+    made = [f.request(model="m", system="s", history=[f.user("hi")]) for f in FORMATS.values()]
     question = {"role": "user", "content": "hi"}
     said: Json = {"model": "m", "stream": True}
     kept: Json = {"store": False, "include": ["reasoning.encrypted_content"]}
@@ -153,10 +143,9 @@ def test_each_formats_own_request_and_the_results_of_a_turn_are_as_documented() 
     first = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
     second = {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True}
     assert ANTHROPIC_MESSAGES.results(RESULTS) == [{"role": "user", "content": [first, second]}]
-    assert CHAT_COMPLETIONS.results(RESULTS) == [
-        {"role": "tool", "tool_call_id": "c1", "content": "ok"},
-        {"role": "tool", "tool_call_id": "c2", "content": "no"},
-    ]
+    said = [("c1", "ok"), ("c2", "no")]
+    told = [{"role": "tool", "tool_call_id": each, "content": text} for each, text in said]
+    assert CHAT_COMPLETIONS.results(RESULTS) == told
     assert OPENAI_RESPONSES.results(RESULTS) == [
         {"type": "function_call_output", "call_id": "c1", "output": "ok"},
         {"type": "function_call_output", "call_id": "c2", "output": "no"},
@@ -177,7 +166,6 @@ def test_aileron_without_this_mode_does_not_import_it() -> None:
         "import sys, aileron_core.app, aileron_core.server.gateway.app, aileron_tui.cli.commands;"
         "print([name for name in sys.modules if name.startswith('aileron_core.models')])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

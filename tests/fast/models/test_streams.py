@@ -393,16 +393,13 @@ def test_a_stream_and_the_same_answer_whole_say_the_same(name: str, turn: Turn) 
 def test_the_providers_sdk_reads_what_was_read_and_written(name: str, turn: Turn) -> None:
     data = stream(name, turn)
     events, answer = read(FORMATS[name], data)
-    anew = b"".join(
-        encode_event(event.data, event.name) if event.data else event.raw for event in events
-    )
+    anew = b"".join(encode_event(e.data, e.name) if e.data else e.raw for e in events)
     assert sdk.events(name, anew) == sdk.events(name, data)
     body = write_body(WHOLE[name](turn))
     written = write_body(FORMATS[name].read_answer(body).body)
     assert sdk.whole(name, written) == sdk.whole(name, body)
-    assert _comparable(sdk.final(name, data)) == _comparable(
-        sdk.whole(name, write_body(answer.body))
-    )
+    whole = sdk.whole(name, write_body(answer.body))
+    assert _comparable(sdk.final(name, data)) == _comparable(whole)
 
 
 @each_format
@@ -419,9 +416,8 @@ def test_several_answers_are_one_to_the_providers_sdk(name: str, turns: tuple[Tu
     seen = sdk.whole(name, write_body(joined))
     assert _comparable(sdk.final(name, written)) == _comparable(seen)
     again = read(FORMATS[name], written)[1]
-    assert [c.name for c in again.calls] == [
-        c.name for a in answers for c in a.calls if c.name not in OURS
-    ]
+    theirs = [c.name for a in answers for c in a.calls if c.name not in OURS]
+    assert [c.name for c in again.calls] == theirs
     assert again.text == "".join(answer.text for answer in answers)
     assert again.usage.output == sum(turn.output_tokens for turn in turns)
     assert again.usage.input == answers[-1].usage.input

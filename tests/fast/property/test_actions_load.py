@@ -85,9 +85,8 @@ MORE = (
     ("limit", "array", 'items_type = "string"\ndescription = "names"\nrequired = false'),
 )
 INPUTS = "".join(f'[[inputs]]\nname = "{n}"\ntype = "{t}"\n{rest}\n\n' for n, t, rest in MORE)
-LENIENT = VALID.replace(b'["send", "read"]', b'["read"]').replace(
-    b"[limits]", f"{INPUTS}[limits]".encode()
-)
+LENIENT = VALID.replace(b'["send", "read"]', b'["read"]')
+LENIENT = LENIENT.replace(b"[limits]", f"{INPUTS}[limits]".encode())
 WORDS = [
     "+++", "\n", "[", "]", "[[", "]]", "{", "}", "=", ".", ",", '"', "'", '"""', "'''", "#", "\\",
     "name", "inputs", "execute", "approval", "preview", "render", "required", "limits", "match",

@@ -59,9 +59,8 @@ def signed(release: Release) -> Release:
 
 def changed(data: bytes, chance: random.Random) -> bytes:
     at, more = chance.randrange(len(data) + 1), chance.choice((1, 1, 4, 60, 600))
-    inserted = chance.choice(
-        (b"", bytes([chance.randrange(256)]), chance.choice(TOKENS), data[-more:])
-    )
+    byte = bytes([chance.randrange(256)])
+    inserted = chance.choice((b"", byte, chance.choice(TOKENS), data[-more:]))
     return data[:at] + inserted + data[at + chance.choice((0, 1, len(inserted), more)) :]
 
 

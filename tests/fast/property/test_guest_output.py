@@ -16,10 +16,8 @@ from tests.fast.property.test_guest_slices import at_once
 from tests.support.json_values import json_values
 from tests.support.making import an_invocation
 
-CLASSES = {
-    *("connector_runtime_error", "external_api_error", "network_error", "binding_failed"),
-    "resource_limit_exceeded",
-}
+CLASSES = {"connector_runtime_error", "external_api_error", "network_error"}
+CLASSES |= {"binding_failed", "resource_limit_exceeded"}
 LONG = st.text(min_size=64, max_size=200)
 JSON = json_values(st.text() | LONG, st.integers() | st.floats())
 ANSWERS = st.builds(
@@ -54,16 +52,8 @@ def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int,
     assert len(result.failure.message) < 3000
 
 
-@given(st.integers(-(2**70), 2**70))
-def test_integers_come_out_as_they_were_printed(number: int) -> None:
-    run = an_invocation()
-    run.stdout += b'{"output": [%d]}' % number
-    assert guest_result(GuestExit(ending="returned"), run).output == [number]
-
-
-ENVELOPES = st.dictionaries(
-    st.sampled_from(["method", "url", "headers", "body", "credential", "x"]), JSON
-)
+MEMBERS = st.sampled_from(["method", "url", "headers", "body", "credential", "x"])
+ENVELOPES = st.dictionaries(MEMBERS, JSON)
 
 
 @given(st.one_of(st.binary(max_size=100), ENVELOPES.map(lambda value: json.dumps(value).encode())))

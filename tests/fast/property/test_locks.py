@@ -64,9 +64,8 @@ async def _settle() -> None:
 
 # Both: leave and cancel without a turn of the loop in between.
 LEAVING = st.tuples(st.sampled_from(["leave", "cancel", "both"]), st.integers(0, 20), st.booleans())
-STEPS = st.lists(
-    st.tuples(st.just("come"), st.integers(1, 3), st.booleans()) | LEAVING, max_size=30
-)
+COMING = st.tuples(st.just("come"), st.integers(1, 3), st.booleans())
+STEPS = st.lists(COMING | LEAVING, max_size=30)
 
 
 async def _play(steps: list[tuple[str, int, bool]]) -> None:

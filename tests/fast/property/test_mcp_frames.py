@@ -21,9 +21,7 @@ FAILURES = st.fixed_dictionaries(
      "boundary": TEXT, "details": st.dictionaries(TEXT, JSON)}
 )  # fmt: skip
 OUTPUTS = {"output": JSON, "steps": st.dictionaries(TEXT, JSON)}
-COMPLETED = st.fixed_dictionaries(
-    {"status": st.just("completed"), "audit_id": TEXT}, optional=OUTPUTS
-)
+DONE = st.fixed_dictionaries({"status": st.just("completed"), "audit_id": TEXT}, optional=OUTPUTS)
 PENDING = st.fixed_dictionaries(
     {"status": st.just("pending_approval")}
     | dict.fromkeys(["approval_id", "review_url", "message", "audit_id"], TEXT)
@@ -48,7 +46,7 @@ def is_result(result: Any) -> None:
     json.dumps(result, ensure_ascii=False).encode()
 
 
-@given(COMPLETED | PENDING)
+@given(DONE | PENDING)
 def test_any_answer_to_a_call_is_a_tool_result(answer: Any) -> None:
     is_result(tool_results.run_result(answer))
 

@@ -69,18 +69,14 @@ def test_answers_differ_where_digests_do(before: Any, after: Any, render: dict[s
     assert len(drift.other_paths) == min(drift.other_count, 50)
 
 
-LEAF = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)
-)
+LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
 NAMES = st.sampled_from(["a", "b", "name", "value"])
 FILLED = st.recursive(LEAF, lambda e: st.lists(e, max_size=3) | st.dictionaries(NAMES, e))
 REFERENCES = ["${args.x}", "${args.teamId}", "${s.a}", "${s.a.0}", "${s.b.name}", "${q.a}"]
 PIECE = st.sampled_from([*REFERENCES, "text ", "$", "{", "}", "${", ""])
 STRING = st.lists(PIECE, max_size=4).map("".join)
-TEMPLATE = st.dictionaries(
-    st.text(max_size=3),
-    st.recursive(st.one_of(STRING, LEAF), lambda inner: st.lists(inner, max_size=3)),
-)
+LISTED = st.recursive(STRING | LEAF, lambda inner: st.lists(inner, max_size=3))
+TEMPLATE = st.dictionaries(st.text(max_size=3), LISTED)
 HOSTILE = st.sampled_from(["${args.teamId}", "${s.a}", "${", "$${args.x}", "}"])
 
 

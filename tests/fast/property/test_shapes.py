@@ -128,10 +128,8 @@ MAIL = Action(
 
 def call(known: str = "yes", bcc: str = "", **args: str) -> dict[str, Value]:
     fields = [FieldView(label=name, value=value) for name, value in args.items()]
-    shown = (
-        FieldView(label="Known", value=known),
-        FieldView(label="Bcc", value=bcc, missing=not bcc),
-    )
+    gone = FieldView(label="Bcc", value=bcc, missing=not bcc)
+    shown = (FieldView(label="Known", value=known), gone)
     return dict(values_of(MAIL, fields, PreviewView(status="ready", fields=shown)))
 
 
@@ -242,10 +240,8 @@ def test_a_grant_says_to_whom_it_writes_and_where_it_rests_on_the_agents_word() 
         return cautions(MAIL, fields, tests)
 
     assert said(first) == ()
-    assert said(widest) == (
-        "It may write text of up to 200 characters, without links (Known: yes).",
-        "Anything may stand in to.",
-    )
+    text = "It may write text of up to 200 characters, without links (Known: yes)."
+    assert said(widest) == (text, "Anything may stand in to.")
     nobody = said(widest, Known=FieldTest("any"), body=FieldTest("like", ("*",)))
     assert nobody[0] == "It may write any text, to whomever the agent names."
     assert nobody[-1] == "It rests on the agent's word: nothing that was fetched has to stay."

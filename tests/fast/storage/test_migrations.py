@@ -82,10 +82,8 @@ def test_every_row_of_an_older_home_is_kept_and_read(old: Path) -> None:
     assert [len(before[table]) for table in TABLES] == [3, 30, 2, 7, 4]
     after = content(migrated(old))
     for table in ("audit", "sessions", "runs", "pins"):
-        kept = [
-            {column: row[column] for column in was}
-            for row, was in zip(after[table], before[table], strict=False)
-        ]
+        pairs = zip(after[table], before[table], strict=False)
+        kept = [{column: row[column] for column in was} for row, was in pairs]
         assert kept == before[table], table
     assert len(after["runs"]) == 7
     stated = {row["key"]: row["value"] for row in after["meta"]}
@@ -205,9 +203,8 @@ def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
         "try:\n    migrate(Path(sys.argv[1]))\n"
         "except HomeError as error:\n    print(error.message)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", child, str(old)], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", child, str(old)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "no backup could be made" in done.stdout
     assert backups(old) == []
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))

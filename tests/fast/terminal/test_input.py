@@ -181,10 +181,8 @@ def test_an_escape_key_has_the_time_it_came_at(text: str, monkeypatch: pytest.Mo
 def test_a_burst_never_seems_to_come_earlier_than_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the process stands still while the two clocks are read: its key has to fall into it."""
     now, bursts = [100.0], list[float]()
-    clock, model = (
-        SimpleNamespace(monotonic=lambda: now[0]),
-        SimpleNamespace(on_burst=bursts.append),
-    )
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    model = SimpleNamespace(on_burst=bursts.append)
     timing = KeyTiming(cast("Any", None), cast("Any", clock), lock_seconds=0)
     timing._app = cast("Any", type("App", (), {"screen": None}))  # pyright: ignore[reportPrivateUsage]
     late = InputReceived("late")

@@ -32,9 +32,8 @@ BARE: dict[str, Any] = {"arguments": (), "new_values": (), "other_arguments": ()
 
 
 def kept(number: int, **changes: object) -> HistoryCall:
-    view = replace(
-        denied(number), run_id=f"run-{number:04}", requested_at=NOW - 60 * number, **changes
-    )
+    at = NOW - 60 * number
+    view = replace(denied(number), run_id=f"run-{number:04}", requested_at=at, **changes)
     return HistoryCall(approval=view)
 
 
@@ -259,9 +258,8 @@ def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
     shown = _Table()
     shown.tell(CallsCounted(until=NOW, hours=hours))
     summary, plot, _ = (plain_text(each) for each in shown.table.header(120, NOW))
-    assert summary.strip() == (
-        "13 calls in the last hour · median wait 12 s · 3 not gated · 2 approved · 1 denied"
-    )
+    said = "13 calls in the last hour · median wait 12 s · 3 not gated · 2 approved · 1 denied"
+    assert summary.strip() == said
     assert plot == " last 12 h  done ·▁▂▃▃▄▅▆▆▇██ 66  denied ·▁·▁·▁·▁·▁·▁ 6"
     narrow = plain_text(outcome_plot(hours, 40))
     assert narrow.startswith(" last 4 h  done")

@@ -105,9 +105,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def _is_text(value: ast.expr) -> bool:
-    return (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "Text"
-    )
+    return isinstance(value, ast.Call) and ast.unparse(value.func) == "Text"
 
 
 def breaches(path: str, source: str) -> list[str]:

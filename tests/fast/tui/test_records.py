@@ -39,9 +39,8 @@ def answer_of_core(asked: ReadRecords, missing: frozenset[int] = frozenset()) ->
     before = asked.before_seq if asked.before_seq is not None else TOTAL + 1
     numbers = (seq for seq in range(before - 1, 0, -1) if seq not in missing)
     found = [numbered_view(seq) for seq in islice(numbers, asked.limit)]
-    return RecordsRead(
-        records=tuple(reversed(found)), before_seq=asked.before_seq, total=TOTAL - len(missing)
-    )
+    told, total = tuple(reversed(found)), TOTAL - len(missing)
+    return RecordsRead(records=told, before_seq=asked.before_seq, total=total)
 
 
 @pytest.fixture

@@ -113,10 +113,9 @@ def test_a_session_whose_model_requests_wait_for_the_vault_says_so() -> None:
 
 
 def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> None:
-    hosts = (
-        RefusedHost("a\x1b[31m\u202eb:443", "it is not a host name"),
-        RefusedHost("meta.example:443", "it leads to 169.254.169.254, which is link-local"),
-    )
+    leads = "it leads to 169.254.169.254, which is link-local"
+    name = RefusedHost("a\x1b[31m\u202eb:443", "it is not a host name")
+    hosts = (name, RefusedHost("meta.example:443", leads))
     allowed = ("evil-registry.example:443",)
     asks = replace(CODEX, hosts=HostsView(refused=hosts, allowed=allowed, further=1200))
     drawn = at_work(asks)
