@@ -14,7 +14,8 @@ UNENCRYPTED = ("http://models.example/v1", "http://127.0.0.1.evil.example/v1")
 USERS = ("http://127.0.0.1@evil.example/v1", f"https://me:{SECRET}@models.example/v1?x")
 PLACES = ("http://[::1/v1", "http://127.0.0.1:abc/v1", "file:///etc/passwd", "")
 NO_BASE = (*USERS, *PLACES, "http://127.0.0.1:1/\x1bv1", "http://127.0.0.1:1/v1?x=1")
-REFUSED = dict.fromkeys(UNENCRYPTED, "unencrypted") | dict.fromkeys(NO_BASE, "is not a base URL")
+REFUSED: dict[str, str] = dict.fromkeys(UNENCRYPTED, "unencrypted")
+REFUSED.update(dict.fromkeys(NO_BASE, "is not a base URL"))
 
 
 @pytest.mark.parametrize("url", REFUSED)

@@ -33,9 +33,9 @@ CODES = (
 )
 RAISED = [(kind("x"), code) for code, kinds in CODES for kind in kinds]
 REFUSED = (errors.Forbidden("x"), errors.CapabilityDenied("x"))
-ANSWERED = dict.fromkeys(REFUSED, 77) | {errors.InvalidArguments("x"): 2}
-ANSWERED |= {errors.InternalError("x"): 70, errors.NotFound("x"): 1}
-ANSWERED |= {errors.ExternalApiError("x", status=500): 1}
+OURS = {errors.InvalidArguments("x"): 2, errors.InternalError("x"): 70}
+OTHERS = {errors.NotFound("x"): 1, errors.ExternalApiError("x", status=500): 1}
+ANSWERED = dict.fromkeys(REFUSED, 77) | OURS | OTHERS
 SENT = [(errors.ConsoleErrorResponse(each.to_failure()), code) for each, code in ANSWERED.items()]
 
 

@@ -358,7 +358,7 @@ def test_content_in_the_last_chunk_is_not_lost_when_another_answer_follows() -> 
 
 
 def test_what_is_no_function_of_ours_passes() -> None:
-    thinking = {"content": [{"type": "thinking", "thinking": []}]}
+    thinking: Json = {"content": [{"type": "thinking", "thinking": []}]}
     old = {"function_call": {"name": "old", "arguments": "{}"}}
     data = chat(thinking, old, reason="function_call")
     assert OtherCall("function_call", "old") in parts(CHAT_COMPLETIONS, data)

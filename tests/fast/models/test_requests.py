@@ -143,8 +143,8 @@ def test_each_formats_own_request_and_the_results_of_a_turn_are_as_documented() 
     first = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
     second = {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True}
     assert ANTHROPIC_MESSAGES.results(RESULTS) == [{"role": "user", "content": [first, second]}]
-    said = [("c1", "ok"), ("c2", "no")]
-    told = [{"role": "tool", "tool_call_id": each, "content": text} for each, text in said]
+    texts = [("c1", "ok"), ("c2", "no")]
+    told = [{"role": "tool", "tool_call_id": each, "content": text} for each, text in texts]
     assert CHAT_COMPLETIONS.results(RESULTS) == told
     assert OPENAI_RESPONSES.results(RESULTS) == [
         {"type": "function_call_output", "call_id": "c1", "output": "ok"},

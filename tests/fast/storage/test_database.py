@@ -112,8 +112,9 @@ async def test_records_are_numbered_in_the_order_of_writes_without_gaps(
         groups.append(len(committed))  # type: ignore[arg-type]
 
     database.on_commit(sink)  # type: ignore[arg-type]
-    units = [lambda tx, n=n: tx.record(put(str(n))) for n in range(300)]
-    got = await asyncio.gather(*map(database.write, units))
+    got = await asyncio.gather(
+        *(database.write(lambda tx, n=n: tx.record(put(str(n)))) for n in range(300))
+    )
     assert got == list(range(1, 301))
     assert heads == sorted(heads)
     assert sum(groups) == 300
