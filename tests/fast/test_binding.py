@@ -14,10 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def _released() -> bytes:
     lines = (ROOT / "examples" / "actions" / "send-draft.md").read_text().splitlines(keepends=True)
-    return "".join(
-        f'hash = "{UNBOUND_HASH}"  # filled in at release\n' if line.startswith("hash = ") else line
-        for line in lines
-    ).encode()
+    unbound = f'hash = "{UNBOUND_HASH}"  # filled in at release\n'
+    return "".join(unbound if line.startswith("hash = ") else line for line in lines).encode()
 
 
 def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_changes(

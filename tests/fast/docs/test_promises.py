@@ -30,11 +30,8 @@ class Promise:
 @cache
 def promises() -> tuple[Promise, ...]:
     manifest = tomllib.loads((TESTS / "promises.toml").read_text(encoding="utf-8"))
-    return tuple(
-        Promise(page, text, tuple(tests))
-        for page, entries in manifest.items()
-        for text, tests in entries.items()
-    )
+    found = [(page, *each) for page, entries in manifest.items() for each in entries.items()]
+    return tuple(Promise(page, text, tuple(tests)) for page, text, tests in found)
 
 
 @cache
@@ -92,11 +89,8 @@ def _skips(mark: ast.expr) -> bool:
 
 
 def _begins_with_a_skip(test: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module) -> bool:
-    return any(
-        isinstance(statement, ast.Expr)
-        and ast.unparse(statement).startswith(("pytest.skip(", "pytest.xfail("))
-        for statement in test.body
-    )
+    called = (ast.unparse(each) for each in test.body if isinstance(each, ast.Expr))
+    return any(each.startswith(("pytest.skip(", "pytest.xfail(")) for each in called)
 
 
 def test_each_promise_stands_once_under_its_heading() -> None:

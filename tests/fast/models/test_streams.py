@@ -86,11 +86,8 @@ def take(format_: Format, data: bytes, limits: Limits | None = None) -> None:
 def test_a_spoiled_stream_is_read_or_refused_as_one_error(name: str, data: st.DataObject) -> None:
     events = data.draw(spoiled(STREAM[name](TURN)))
     assert isinstance(events, list)
-    lines = [
-        f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"
-        for event in events
-        if isinstance(event, list | tuple) and len(event) == 2
-    ]
+    pairs = [each for each in events if isinstance(each, list | tuple) and len(each) == 2]
+    lines = [f"event: {kind}\ndata: {json.dumps(data_)}\n\n" for kind, data_ in pairs]
     with contextlib.suppress(ModelFormatError):
         take(FORMATS[name], "".join(lines).encode("utf-8", "replace"))
 
@@ -448,8 +445,5 @@ def _comparable(body: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(body, dict):
         return body
     left_out = {"parsed", "parsed_output", "parsed_arguments", "index"}
-    return {
-        key: _comparable(value)
-        for key, value in body.items()
-        if key not in left_out and value not in (None, [])
-    }
+    kept = {key: value for key, value in body.items() if key not in left_out}
+    return {key: _comparable(value) for key, value in kept.items() if value not in (None, [])}

@@ -46,11 +46,8 @@ def test_what_a_launch_switches_off_is_known_by_name() -> None:
 
 @pytest.mark.parametrize("agent", [each for each in AGENT_NAMES if each != "gemini"])
 def test_the_page_has_the_same_tables(agent: str) -> None:
-    (row,) = [
-        line.strip("|").split("|")
-        for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if line.startswith(f"| {AGENTS[agent].title} |")
-    ]
+    lines, begins = PAGE.read_text(encoding="utf-8").splitlines(), f"| {AGENTS[agent].title} |"
+    (row,) = [line.strip("|").split("|") for line in lines if line.startswith(begins)]
     writing, reading = ({name.strip() for name in cell.split(",")} for cell in row[1:])
     assert writing == {name for name in own_tools(agent) if goes_around(agent, "", name)}
     assert reading == own_tools(agent) - writing
