@@ -1,6 +1,4 @@
-"""The questions about an account, one after the other: what is typed next, what is asked of the core, what is
-drawn; and why a call waits.
-"""
+"""The questions about an account: what is typed next, asked of the core and drawn; and why a call waits."""
 
 from dataclasses import replace
 from typing import get_args, get_type_hints

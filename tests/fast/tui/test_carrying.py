@@ -1,6 +1,4 @@
-"""What leaves for the clipboard, the pager and the browser: the drawn form, and nothing by accident; which
-addresses open.
-"""
+"""What leaves for clipboard, pager and browser: the drawn form, nothing by accident; which addresses open."""
 
 import os
 import stat

@@ -1,6 +1,4 @@
-"""What an item shows by the effect of its action: the thing that it happens to, what will be there, or both;
-two readings compared.
-"""
+"""What an item shows by the effect of its action: what it happens to, what will be there, or both; two readings compared."""
 
 import re
 import unicodedata
@@ -123,11 +121,9 @@ def test_every_line_of_what_no_field_shows_has_to_be_seen() -> None:
 def test_a_hostile_value_stands_behind_the_bar_of_who_said_it(attack: str, compact: bool) -> None:
     new = (FieldView(label="To", value=attack), FieldView(label="Body", value=f"{DRAFT}\n{attack}"))
     gone = replace(AS_APPROVED, status="unavailable", reason=attack)
-    for drawn, bar in (
-        (Drawn(start(change(*new)), compact=compact), "┊"),
-        (ended(differing(attack), compact=compact), "┃"),
-        (ended(gone, compact=compact), "┃"),
-    ):
+    first = Drawn(start(change(*new)), compact=compact)
+    others = [(ended(each, compact=compact), "┃") for each in (differing(attack), gone)]
+    for drawn, bar in ((first, "┊"), *others):
         for row in drawn.document:
             assert "Ж" not in allowed(row, gutter := 11 if compact else 13), row
             if "Ж" in row and "Look-alike" not in row:

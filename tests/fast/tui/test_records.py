@@ -1,6 +1,4 @@
-"""Reading the audit: only what is near, all of it in the end; gaps are gaps; filters read on; each decision
-has its own screen.
-"""
+"""Reading the audit: only what is near, all of it in the end; gaps; filters; each decision has its own screen."""
 
 from collections.abc import Iterator
 from dataclasses import replace
