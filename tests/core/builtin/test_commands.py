@@ -77,8 +77,7 @@ def test_commands_run_side_by_side_and_end_when_told_or_in_time(sandbox: Sandbox
     sandbox.worker.cancel(stopped)
     with pytest.raises(WorkerError) as failure:
         sandbox.worker.answer(stopped)
-    assert failure.value.class_ == "stopped"
-    assert failure.value.details["stdout"] == "began\n"
+    assert (failure.value.class_, failure.value.details["stdout"]) == ("stopped", "began\n")
     assert processes_of() == []
 
 

@@ -138,9 +138,7 @@ def test_write_makes_folders_and_undo_removes_them(worker: Worker, fresh_folder:
     assert refusal_of(worker, "undo", undo=written["undo"])[0] == "not_found"
 
 
-def test_write_keeps_mode_and_owner_and_leaves_other_names_of_the_file(
-    worker: Worker, fresh_folder: Path
-) -> None:
+def test_write_keeps_mode_owner_and_other_names(worker: Worker, fresh_folder: Path) -> None:
     file = fresh_folder / "a"
     file.write_text("old\n")
     if os.getuid() == 0:
@@ -221,9 +219,7 @@ def test_a_file_that_changes_during_a_write_is_not_overwritten(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("existed", [True, False])
-def test_undo_leaves_what_somebody_changed_since(
-    worker: Worker, fresh_folder: Path, *, existed: bool
-) -> None:
+def test_undo_leaves_others_changes(worker: Worker, fresh_folder: Path, *, existed: bool) -> None:
     file = fresh_folder / "a"
     if existed:
         file.write_text("old\n")
@@ -343,10 +339,8 @@ def test_an_unknown_op_and_a_wrong_type_end_nothing(worker: Worker) -> None:
     assert refusal_of(worker, "format")[0] == "unsupported"
     assert refusal_of(worker, "read", file_path=3)[0] == "invalid_arguments"
     assert refusal_of(worker, "write", file_path="a", content="\ud800")[0] == "invalid_arguments"
-    assert refusal_of(worker, "read", file_path="missing") == (
-        "not_found",
-        "missing does not exist.",
-    )
+    expected = ("not_found", "missing does not exist.")
+    assert refusal_of(worker, "read", file_path="missing") == expected
 
 
 def test_a_diff_is_what_git_applies(tmp_path: Path) -> None:

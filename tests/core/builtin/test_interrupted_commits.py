@@ -103,9 +103,7 @@ def test_a_commit_that_is_killed_is_all_or_nothing_after_the_next_start(seed: in
 
 def test_the_end_of_a_session_waits_for_its_commit() -> None:
     with committing(1) as (box, _, _before, after):
-        assert box.worker.close() == 0
-        assert box.tree() == after
-        assert recovered(box.folder) == []
+        assert (box.worker.close(), box.tree(), recovered(box.folder)) == (0, after, [])
         assert not (box.folder / "aileron/commits/s_1").exists()
 
 

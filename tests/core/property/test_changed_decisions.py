@@ -189,9 +189,7 @@ def test_a_question_holds_what_the_step_is_given(drawn: tuple[Action, dict[str, 
 
 
 @given(chains())
-def test_no_step_that_an_earlier_output_changes_goes_without_a_question(
-    drawn: tuple[Action, dict[str, Json]],
-) -> None:
+def test_no_step_that_an_output_changes_runs_unasked(drawn: tuple[Action, dict[str, Json]]) -> None:
     """What the first question shows as it stands is what runs, whatever the steps return."""
     action, returned = drawn
     args: dict[str, Json] = {"draft_id": "${a.b}"}

@@ -1,17 +1,29 @@
-"""Any request and any answer that HTTP allows go through the gateway as they are."""
+"""Whatever a service answers, and whatever goes through the gateway: bounded, as it is, and the next one is fine."""
 
 import asyncio
+import contextlib
+import gzip
 import re
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import pytest
 import uvloop
-from hypothesis import event, example, given
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.http import client as http_client
+from aileron_core.connectors.http.call import OutgoingCall
+from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
+from aileron_core.connectors.protocol import Route
+from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
 from tests.core.server.gateway.harness import Gateway, Seen, passing, read_chunks, read_head
+from tests.support.making import cut
 
 TOKEN = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OURS = {
@@ -144,8 +156,7 @@ def test_what_goes_in_comes_out(
         assert lines == [b"HTTP/1.1 %d %b" % (status, reason), *answered.lines, answered.framing]
         seen = gateway.upstream.seen[-1]
         assert seen.line == b"%b %b HTTP/1.1" % (method, target)
-        assert seen.lines[1:] == [*asked.lines, asked.framing]
-        assert seen.body == asked.body
+        assert (seen.lines[1:], seen.body) == ([*asked.lines, asked.framing], asked.body)
         assert re.fullmatch(rb"Host: 127\.0\.0\.1:\d+", seen.lines[0])
         sent = bytes(gateway.upstream.raw[before:])
         assert client.token not in sent
@@ -153,3 +164,179 @@ def test_what_goes_in_comes_out(
         event(f"{'chunks' if asked.chunked else 'length'} up, {len(answered.pieces)} pieces down")
 
     running.runner.run(one())
+
+
+MAX_BODY = 250
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
+
+
+class Babbler:
+    """A service that answers every connection with the pieces it is told, and then hangs up.
+
+    With a pause it sends one piece after the other that far apart, for as long as anybody listens.
+    """
+
+    def __init__(self) -> None:
+        self.says: list[bytes] = []
+        self.pause = 0.0
+        self.keeps = False
+        """Keep a connection after the answer, and hang up once the next request has come."""
+        self._ended = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            peer, _ = self._listener.accept()
+            with peer, contextlib.suppress(ConnectionError):
+                asked = peer.recv(65536)
+                if self._ended.is_set():
+                    return
+                if not asked:  # its time was over before it had asked
+                    continue
+                # Taken now: with the last piece the next example begins, and sets its own.
+                says, pause, keeps = self.says, self.pause, self.keeps
+                self.keeps = False
+                for piece in says:
+                    peer.sendall(piece)
+                    if pause:
+                        self._ended.wait(pause)
+                if keeps:
+                    peer.recv(65536)
+
+    def close(self) -> None:
+        self._ended.set()
+        with socket.create_connection(("127.0.0.1", self.port)):
+            pass
+        self._thread.join()
+        self._listener.close()
+
+
+@pytest.fixture(scope="module")
+def babbler() -> Iterator[Babbler]:
+    service = Babbler()
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def outgoing(babbler: Babbler) -> Iterator[OutgoingClient]:
+    route = Route(host="api.example:443", address="127.0.0.1", port=babbler.port)
+    with pytest.MonkeyPatch.context() as patch:
+        # Longer than this machine may stand still between two requests.
+        patch.setattr(http_client, "_KEEPALIVE_SECONDS", 60.0)
+        client = OutgoingClient(routes=[route])
+    yield client
+    client.close()
+
+
+def send_once(
+    client: OutgoingClient, seconds: float = 20.0, method: str = "GET"
+) -> OutgoingResponse | str:
+    """Return the answer, or the words of the failure, which quote nothing of the request."""
+    clock = SystemClock()
+    exchange = OutgoingCall(clock, clock.monotonic() + seconds, lambda _method, _place: None)
+    request = OutgoingRequest(method=method, url="https://api.example/s3cret")
+    try:
+        answer = client.send(request, exchange, allowed=["api.example:443"], max_body=MAX_BODY)
+    except (NetworkError, CapabilityDenied, ResourceLimitExceeded) as error:
+        words = error.message
+    else:
+        assert 200 <= answer.status <= 999
+        assert len(answer.body) <= MAX_BODY
+        return answer
+    assert words
+    assert "s3cret" not in words
+    return words
+
+
+BOMB = gzip.compress(bytes(1_000_000))[:MAX_BODY]
+HEADS = st.sampled_from(
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ",
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: https://api.example/",
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n",
+        b"HTTP/1.1 999 \xff\r\nX: ",
+    ]
+)
+TAILS = st.one_of(
+    st.binary(max_size=300),
+    st.tuples(st.integers(0, 400), st.binary(max_size=50)).map(lambda p: b"%x\r\n%s\r\n0\r\n\r\n" % p),
+    st.text(max_size=40).map(lambda text: text.encode() + b"\r\n\r\n"),
+    st.just(BOMB),
+)  # fmt: skip
+
+
+@given(HEADS, TAILS, st.lists(st.integers(0, 60), max_size=3))
+@example(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ", b"//[\r\n\r\n", [])
+@example(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ", b"\xff\r\n\r\n", [])
+@example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"ffffffffffffffff\r\nx", [])
+@example(b"HTTP/1.1 200 OK\r\n", b"X: " + b"a" * 1_000_000 + b"\r\n\r\n", [])
+@example(b"HTTP/1.1 200 OK\r\n", b"X: a\r\n" * 50_000 + b"\r\n", [])
+@example(b"HTTP/1.1 100 Continue\r\n\r\n" * 2_000, b"HTTP/1.1 200 OK\r\n\r\n", [])
+def test_any_answer_of_a_service_is_a_response_or_an_error_of_ours(
+    babbler: Babbler, outgoing: OutgoingClient, head: bytes, tail: bytes, sizes: list[int]
+) -> None:
+    """Bounded, with a status, or a failure that names host and kind; and the next answer is whole."""
+    babbler.pause = 0.0
+    babbler.says = [*filter(None, cut(head + tail, sizes))]
+    event("failed" if isinstance(send_once(outgoing), str) else "answered")
+    babbler.says = [GOOD]
+    answer = send_once(outgoing)
+    assert isinstance(answer, OutgoingResponse)
+    assert answer.body == b"good"
+
+
+@given(st.binary(max_size=MAX_BODY) | st.just(BOMB), st.sampled_from([b"gzip", b"deflate", b"br"]))
+def test_what_was_packed_comes_back_packed(
+    babbler: Babbler, outgoing: OutgoingClient, body: bytes, coding: bytes
+) -> None:
+    """Nothing unfolds behind the count: the body is the bytes that came."""
+    babbler.pause = 0.0
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
+    babbler.says = [head % (coding, len(body)) + body]
+    answer = send_once(outgoing)
+    assert isinstance(answer, OutgoingResponse)
+    assert answer.body == body
+
+
+@given(HEADS, TAILS)
+@settings(max_examples=max(5, settings.default.max_examples // 20))  # each takes its limit
+@example(b"HTTP/1.1 100 Continue\r\n\r\n" * 100, b"")
+@example(b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n", b"x" * 200)
+def test_a_trickle_ends(
+    babbler: Babbler, outgoing: OutgoingClient, head: bytes, tail: bytes
+) -> None:
+    """A byte now and then keeps nobody longer than the limit."""
+    babbler.says = [bytes([byte]) for byte in head + tail]
+    babbler.pause = 0.01
+    begun = time.monotonic()
+    send_once(outgoing, seconds=0.1)
+    assert time.monotonic() - begun < 15  # the limit, and a busy machine
+
+
+@pytest.mark.parametrize(("method", "again"), [("GET", True), ("HEAD", True), ("POST", False)])
+def test_a_kept_connection_that_the_service_ends_is_no_failure_of_what_only_reads(
+    babbler: Babbler, outgoing: OutgoingClient, method: str, again: bool
+) -> None:
+    """It is asked again on a new connection; what may change something is not."""
+    babbler.pause = 0.0
+    babbler.says = [b"HTTP/1.1 204 No Content\r\n\r\n"]
+    send_once(outgoing)  # served after everybody who gave up before, so that the next one is kept
+    babbler.keeps = True
+    assert isinstance(send_once(outgoing), OutgoingResponse)
+    assert isinstance(send_once(outgoing, method=method), OutgoingResponse) is again

@@ -344,9 +344,7 @@ def test_whatever_comes_to_a_route_is_answered(
 @example(b"GET / HTTP/1.1\r\n" + b"A: " + b"a" * 200_000)
 @example(b"POST /mcp HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n")
 @example(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-def test_any_bytes_on_the_port_end_in_an_answer_or_a_closed_connection(
-    http_agent: HttpAgent, data: bytes
-) -> None:
+def test_any_bytes_end_in_an_answer_or_a_closed_one(http_agent: HttpAgent, data: bytes) -> None:
     """Half a head that goes on is somebody's right for ten seconds; then the connection ends."""
     with socket.create_connection(("127.0.0.1", http_agent.console.port), SECONDS) as peer:
         with contextlib.suppress(OSError):

@@ -142,9 +142,7 @@ def may_go_unanswered(frame: bytes) -> bool:
 @example([b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":1e999}}'], [])
 @example([rpc_request("tools/call", 1, name="read_inbox", arguments={"text": "x" * 1_200_000})], [])
 @example([b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}'] * 2, [])
-def test_whatever_a_client_sends_each_request_is_answered_once(
-    client: Line, frames: list[bytes], sizes: list[int]
-) -> None:
+def test_each_request_is_answered_once(client: Line, frames: list[bytes], sizes: list[int]) -> None:
     """An answer or an error for each, and the next request is served."""
     data = b"".join(frame.replace(b"\n", b" ") + b"\n" for frame in frames)
     for size in sizes:  # half frames: the rest comes with another write
@@ -266,9 +264,7 @@ def test_whatever_the_console_answers_the_call_ends_and_the_next_is_served(
 
 
 @pytest.mark.parametrize("reply", ["nothing", "a number that is none", "half an event", "too deep"])
-def test_whatever_the_standing_stream_brings_the_next_call_is_served(
-    hostile_console: HostileConsole, agent: Line, reply: str
-) -> None:
+def test_any_stream_is_survived(hostile_console: HostileConsole, agent: Line, reply: str) -> None:
     """The stream is opened again, and nothing of it reaches the client but JSON-RPC."""
     hostile_console.stream = REPLIES[reply]
     while hostile_console.streams.acquire(blocking=False):

@@ -68,33 +68,57 @@ async def waiting(core: Core, action: str = "act", key: str | None = None) -> Ap
     return await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
 
 
-async def test_a_call_waits_for_an_account_and_goes_on_by_itself(core: Core, place: Place) -> None:
-    """Nothing is asked of the service before; the preview and the effect both use the account."""
-    view = await waiting(core)
-    assert (view.account_need.reason, view.account_need.kind) == ("unbound", "api_key")
-    assert (view.digest, place.service.seen) == ("", [])
-    with pytest.raises(Conflict, match="waits for its account"):
-        await core.app.approvals.approve(view.approval_id, "")
-    bound = await bind(core)
-    asked = await core.looked(view.approval_id)
-    assert asked.account_need is None
-    assert [each.account for each in asked.accounts] == ["work@example.com"]
-    assert place.keys == [CANARY]
-    assert (await core.run(asked)).state == "completed"
-    assert place.keys == [CANARY] * 3  # preview, recheck, effect
-    (needed,) = await core.records("run.requested")
-    assert (needed["state"], needed["needs"]) == ("awaiting_vault", "unbound")
-    (ready,) = await core.records("run.has_account")
-    assert ready["accounts"] == [bound.name]
+async def test_a_call_waits_for_an_account_and_goes_on(start: Start, place: Place) -> None:
+    """Nothing is asked of the service before; the preview and the effect both use the account.
+
+    So does a call that runs unasked once it has one; opened in a later console, both name it.
+    """
+    async with start() as core:
+        view = await waiting(core)
+        assert (view.account_need.reason, view.account_need.kind) == ("unbound", "api_key")
+        assert (view.digest, place.service.seen) == ("", [])
+        with pytest.raises(Conflict, match="waits for its account"):
+            await core.app.approvals.approve(view.approval_id, "")
+        bound = await bind(core)
+        asked = await core.looked(view.approval_id)
+        assert (asked.account_need, asked.gated) == (None, True)
+        assert [each.account for each in asked.accounts] == ["work@example.com"]
+        assert place.keys == [CANARY]
+        assert (await core.run(asked)).state == "completed"
+        assert place.keys == [CANARY] * 3  # preview, recheck, effect
+        (needed,) = await core.records("run.requested")
+        assert (needed["state"], needed["needs"]) == ("awaiting_vault", "unbound")
+        (ready,) = await core.records("run.has_account")
+        assert ready["accounts"] == [bound.name]
+        await core.app.bindings.delete(bound.name)
+        free = await waiting(core, "see")
+        again = await bind(core)
+        ended = await core.ended(free)
+        assert (ended.state, ended.gated) == ("completed", False)
+    async with start() as core:
+        for each, name in ((view, bound.name), (free, again.name)):
+            opened = (await core.opened(each.run_id)).approval
+            assert [account.name for account in opened.accounts] == [name]
 
 
 async def test_a_locked_vault_holds_every_call_that_needs_it(core: Core, place: Place) -> None:
-    """Also one that was shown already: it is fetched and shown anew after the unlock."""
+    """Also one that was shown already: it is fetched and shown anew after the unlock.
+
+    What was shown is void from then on, also where the service answers a refresh only then.
+    """
     await bind(core)
     shown = await core.ask_for("act", {})
+    sent, release = len(place.service.seen), threading.Event()
+    place.service.answer = lambda _: {"done": release.wait(30)}
+    refresh = asyncio.create_task(core.app.approvals.refresh(shown.approval_id))
+    await core.until(lambda: len(place.service.seen) > sent)
     core.app.vault.lock()
     locked = await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
     assert locked.account_need.reason == "locked"
+    release.set()
+    await refresh
+    opened = (await core.opened(shown.run_id)).approval
+    assert (opened.state, opened.preview.status) == ("awaiting_vault", "none")
     with pytest.raises(Conflict):
         await core.approve(shown)
     sent = len(place.service.seen)
@@ -102,25 +126,6 @@ async def test_a_locked_vault_holds_every_call_that_needs_it(core: Core, place: 
     again = await core.looked(shown.approval_id, after=locked.version)
     assert len(place.service.seen) == sent + 1
     assert (await core.run(again)).state == "completed"
-
-
-async def test_a_refresh_under_way_leaves_nothing_on_a_call_whose_vault_was_locked(
-    core: Core, place: Place
-) -> None:
-    """What was shown is void from then on, whatever the service still answers."""
-    await bind(core)
-    shown = await core.ask_for("act", {})
-    assert shown.preview.status == "ready"
-    sent, release = len(place.service.seen), threading.Event()
-    place.service.answer = lambda _: {"done": release.wait(30)}
-    refresh = asyncio.create_task(core.app.approvals.refresh(shown.approval_id))
-    await core.until(lambda: len(place.service.seen) > sent)
-    core.app.vault.lock()
-    await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
-    release.set()
-    await refresh
-    call = await core.opened(shown.run_id)
-    assert (call.approval.state, call.approval.preview.status) == ("awaiting_vault", "none")
 
 
 async def test_a_person_picks_among_several_accounts(core: Core, place: Place) -> None:
@@ -152,9 +157,7 @@ async def choose_account(core: Core, view: ApprovalView, name: str, **more: bool
     await core.do(ChooseAccount(approval_id=call, connector=connector, binding=name, **more))
 
 
-async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(
-    start: Start, place: Place
-) -> None:
+async def test_a_choice_is_remembered_until_it_is_forgotten(start: Start, place: Place) -> None:
     """For no other action; it outlives a restart, is on record, and each call still shows whose it is."""
     async with start() as core:
         await bind(core, "home", "canary-of-home")
@@ -168,8 +171,7 @@ async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(
         assert other.account_need.reason == "choice"
         await core.app.approvals.deny(other.approval_id, "")
         (kept,) = await core.records("binding.remembered")
-        assert (kept["binding"], kept["for_action"]) == (work.name, "see")
-        assert kept["actor"] == "person"
+        assert (kept["binding"], kept["for_action"], kept["actor"]) == (work.name, "see", "person")
     async with start() as core:
         core.app.vault.unlock(Secret(PASSPHRASE))
         await core.until(lambda: core.app.accounts._unverified() is None)
@@ -184,9 +186,7 @@ async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(
         assert len(await core.records("binding.forgotten")) == 1
 
 
-async def test_a_remembered_choice_ends_with_the_file_or_the_account_that_it_was_for(
-    start: Start, place: Place
-) -> None:
+async def test_a_choice_ends_with_its_file_or_account(start: Start, place: Place) -> None:
     """Another text under the action's name, or another login under the account's, is asked for anew."""
     async with start() as core:
         await bind(core, "home", "canary-of-home")
@@ -212,9 +212,7 @@ async def test_a_remembered_choice_ends_with_the_file_or_the_account_that_it_was
         assert changed.account_need.reason == "choice"
 
 
-async def test_a_remembered_choice_that_another_program_wrote_does_not_count(
-    start: Start, place: Place
-) -> None:
+async def test_a_choice_that_another_program_wrote_counts_not(start: Start, place: Place) -> None:
     """It is under the vault's key; the vault from before the change is used, and says so."""
     async with start() as core:
         await bind(core, "home", "canary-of-home")
@@ -232,9 +230,7 @@ async def test_a_remembered_choice_that_another_program_wrote_does_not_count(
 
 
 @pytest.mark.parametrize("gone", ["locked", "unbound", "another"])
-async def test_a_call_whose_account_is_gone_when_its_turn_comes_waits(
-    core: Core, place: Place, gone: str
-) -> None:
+async def test_a_call_whose_account_is_gone_waits(core: Core, place: Place, gone: str) -> None:
     """Nothing is sent without it, and the call goes on by itself after; with another account, with that one's key."""
     bound = await bind(core)
     core.app.pause.pause(core.app.clock.now())
@@ -287,25 +283,8 @@ async def test_an_account_bound_while_a_call_is_written_counts(core: Core, place
             await asyncio.sleep(0)
         go_on.set()
         row = (await call).row
-    ended = await core.view(row.approval_id, lambda v: v.state == "completed")
-    assert ended.state == "completed"
+    await core.view(row.approval_id, lambda v: v.state == "completed")
     assert place.keys == [CANARY]
-
-
-async def test_an_opened_call_of_an_earlier_console_names_its_account(start: Start) -> None:
-    """A gated one, and one that ran unasked once it had its account."""
-    async with start() as core:
-        gated, free = await waiting(core), await waiting(core, "see")
-        name = (await bind(core)).name
-        shown = await core.looked(gated.approval_id)
-        assert shown.gated
-        assert (await core.run(shown)).state == "completed"
-        ended = await core.ended(free)
-        assert (ended.state, ended.gated) == ("completed", False)
-    async with start() as core:
-        for view in (gated, free):
-            call = await core.opened(view.run_id)
-            assert [each.name for each in call.approval.accounts] == [name]
 
 
 async def test_an_account_is_bound_and_a_call_that_waited_goes_on(core: Core, place: Place) -> None:
@@ -313,21 +292,19 @@ async def test_an_account_is_bound_and_a_call_that_waited_goes_on(core: Core, pl
     core.app.vault.create(Secret(PASSPHRASE))
     view = await waiting(core, "see")
     (user,) = core.app.console.accounts.accounts().users
-    intent = BindAccount(
-        connector_hash=user.hash, identity="work", account="ana@x.org", secret=Secret(CANARY)
-    )
+    name, secret = "api_key/scripted/work", Secret(CANARY)
+    about = {"connector_hash": user.hash, "identity": "work", "account": "ana@x.org"}
+    intent = BindAccount(**about, secret=secret)
     await core.app.console.submit(intent)
     end = await core.ended(view)
     assert (end.state, end.decided_by) == ("completed", "")
     assert (await core.result(view.approval_id)).output["output"] == {"done": True}
     assert place.keys == [CANARY]
     assert len(intent.secret) == 0
-    done = AccountChanged(change="bound", name="api_key/scripted/work", account="ana@x.org")
+    done = AccountChanged(change="bound", name=name, account="ana@x.org")
     assert core.last(AccountChanged) == done
-    listed = core.last(AccountsUpdated)
-    assert [(each.name, each.problem) for each in listed.accounts] == [
-        ("api_key/scripted/work", "")
-    ]
+    listed = core.last(AccountsUpdated).accounts
+    assert [(each.name, each.problem) for each in listed] == [(name, "")]
     assert CANARY not in repr(core.events)
 
 
@@ -350,23 +327,17 @@ async def test_what_is_about_something_else_by_now_changes_nothing(
     assert not any(isinstance(each, AccountChanged) for each in core.events)
 
 
-async def test_an_account_is_revoked_and_its_calls_wait(core: Core) -> None:
+async def test_a_call_names_the_command_for_what_it_lacks(core: Core) -> None:
+    """Of an account that does not count, that binds it again; of one that was revoked, that makes another."""
     bound = await bind(core)
+    changed = {**bound.to_metadata(), "connector_hash": "sha256:" + "0" * 64}
+    core.app.vault.put_metadata(bound.name, changed)
+    need = (await waiting(core)).account_need
+    assert need.command == f"aileron binding rebind {bound.name}"
     await core.app.console.submit(RevokeAccount(name=bound.name))
     assert core.last(AccountChanged)
-    view = await waiting(core, "see")
-    need = view.account_need
+    need = (await waiting(core, "see")).account_need
     assert (need.reason, need.command.partition(" local")[0]) == (
         "unbound",
         "aileron binding setup",
     )
-
-
-async def test_a_call_names_the_command_for_what_does_not_count(core: Core, tmp_path: Path) -> None:
-    """Of an account that there is, that binds it again, not one that makes another."""
-    bound = await bind(core)
-    changed = {**bound.to_metadata(), "connector_hash": "sha256:" + "0" * 64}
-    core.app.vault.put_metadata(bound.name, changed)
-    view = await waiting(core)
-    need = view.account_need
-    assert need.command == f"aileron binding rebind {bound.name}"

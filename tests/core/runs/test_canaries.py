@@ -1,24 +1,27 @@
-"""A canary of each kind of credential: it is in the requests, and nowhere else, whatever happens."""
+"""What nobody learns: credentials, what a person is shown, and what calls contain, in no answer, record, trace or log."""
 
 import base64
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from aileron_core.connectors.protocol import CredentialKind
 from aileron_core.credentials.binding import Binding
-from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
+from aileron_core.credentials.oauth_tokens import OAuthClient
+from aileron_core.errors import NotFound
+from aileron_core.server.agent_api import pending_body, result_body
 from aileron_core.vault.secret import Secret
-from tests.core.runs.test_hostile_accounts import for_agent
-from tests.support.core_harness import Core
+from tests.core.runs.test_hostile_accounts import for_agent, tokens
+from tests.support.core_harness import DRAFT, Core, Mailbox, Start
 from tests.support.scripted_guest import furnish_guest
 from tests.support.tls_service import Request, TlsService, tls_service
+from tests.support.traced import Traced
 
 KINDS: Sequence[str] = [each for each in get_args(CredentialKind) if each != "environment"]
 SECRET = "canary-Secret/7f2a+91x"
@@ -109,20 +112,12 @@ class CanaryPlace:
     async def bind(self, core: Core) -> Binding:
         core.app.vault.create(Secret(PASSPHRASE))
         if self.kind == "oauth2":
-            tokens = Tokens(
-                access_token=Secret(SECRET),
-                refresh_token=Secret(RENEWAL),
-                expires_at=None,
-                client=OAuthClient(client_id="mine", client_secret=Secret(CLIENT)),
-                token_url="https://api.example/t",
-                scopes=("all",),
-            )
-            return await core.app.bindings.authorize(core.user(), "work", "ana", tokens)
-        return await core.bind(
-            SECRET,
-            user="" if self.kind == "api_key" else "ana",
-            session_token=Secret(TOKEN) if self.kind == "aws_sigv4" else None,
-        )
+            client = OAuthClient(client_id="mine", client_secret=Secret(CLIENT))
+            login = tokens(SECRET, refresh_token=Secret(RENEWAL), client=client)
+            return await core.app.bindings.authorize(core.user(), "work", "ana", login)
+        token = Secret(TOKEN) if self.kind == "aws_sigv4" else None
+        user = "" if self.kind == "api_key" else "ana"
+        return await core.bind(SECRET, user=user, session_token=token)
 
     def files(self) -> Iterator[tuple[Path, str]]:
         """Every file of the home as text, byte by byte, and the database as its statements."""
@@ -140,16 +135,11 @@ def canary_place(
     """Every kind in turn; the guest asks for the credential and returns its memory."""
     kind = request.param
     with tls_service(tmp_path) as service:
-        envelope = {
-            "url": f"https://{service.place}/x?q=1",
-            "credential": kind,
-            "method": "GET",
-            "headers": {"Accept": "*/*"},
-        }
+        url = f"https://{service.place}/x?q=1"
+        asked = {"url": url, "credential": kind, "method": "GET", "headers": {"Accept": "*/*"}}
         more = f'[capabilities.credential]\nkind = "{kind}"\n{MANIFEST[kind]}'
-        furnish_guest(
-            home, [], [service.place], more=more, module=dumping_guest(json.dumps(envelope))
-        )
+        module = dumping_guest(json.dumps(asked))
+        furnish_guest(home, [], [service.place], more=more, module=module)
         yield CanaryPlace(home, service, kind)
 
 
@@ -157,11 +147,8 @@ def echo_key(request: Request) -> object:
     """Answer with all that arrived but what differs from second to second, in several spellings."""
     headers = dict(request.headers)
     headers.pop("x-amz-date", None)
-    value = next(
-        headers[name]
-        for name in ("x-key", "x-amz-security-token", "authorization")
-        if name in headers
-    )
+    names = ("x-key", "x-amz-security-token", "authorization")
+    value = next(headers[name] for name in names if name in headers)
     bare = value.rpartition(" ")[2].removeprefix("key=")
     aligned = [base64.b64encode(b"-" * n + bare.encode() + b"-").decode() for n in range(3)]
     return {"headers": headers, "bare": bare, "base64": aligned}
@@ -175,20 +162,15 @@ async def test_the_canary_is_in_the_requests_and_nowhere_else(
     caplog.set_level(logging.DEBUG)
     canary_place.service.answer, canary_place.service.status = echo_key, status
     said: list[str] = []
-    memories: list[bytes] = []
     async with Core.open(canary_place.home, make_outgoing=canary_place.service.client) as core:
         bound = await canary_place.bind(core)
-        answer = await core.call("act", {})
-        shown = await core.looked(answer.row.approval_id)
+        shown = await core.ask_for("act", {})
         await core.run(shown)
         seen = (await core.call("see", {})).row
-        assert (
-            canary_place.values == [SENT[canary_place.kind][1]] * 4
-        )  # preview, recheck, effect, and `see`
-        for row in (await core.result(shown.approval_id), seen):
-            output = row.output
-            assert isinstance(output, dict)
-            memories.append(bytes.fromhex(str(output["output"]["done"])))  # type: ignore[index,call-overload]
+        # Preview, recheck, effect, and `see`.
+        assert canary_place.values == [SENT[canary_place.kind][1]] * 4
+        rows = (await core.result(shown.approval_id), seen)
+        memories = [bytes.fromhex(str(row.output["output"]["done"])) for row in rows]
         said += [repr(core.events), json.dumps(await core.records()), repr(seen)]
         said.append(for_agent(await core.result(shown.approval_id)))
         await core.app.vault_service.lock()
@@ -199,14 +181,158 @@ async def test_the_canary_is_in_the_requests_and_nowhere_else(
     for memory in memories:
         assert b"[removed]" in memory, "the answer had been there"
     said += [memory.decode("latin-1") for memory in memories]
-    signatures = [
-        each.headers.get("authorization", "").rpartition("Signature=")[2]
-        for each in canary_place.service.seen
-    ]
+    sent = [each.headers.get("authorization", "") for each in canary_place.service.seen]
+    signatures = [each.rpartition("Signature=")[2] for each in sent if "Signature=" in each]
     for text in (*said, caplog.text):
         assert not leaked(text)
-        assert not any(
-            each and each in text for each in signatures if canary_place.kind == "aws_sigv4"
-        )
+        assert not any(each in text for each in signatures)
     for path, text in canary_place.files():
         assert not leaked(text), path
+
+
+CANARIES = ("CANARYBODY", "canary-to@nordlicht.example", "CANARYSUBJECT")
+
+
+def _plant(mailbox: Mailbox, draft: str = DRAFT) -> None:
+    body, to, subject = CANARIES
+    mailbox.control(change={"id": draft, "to": to, "subject": subject, "body": body})
+
+
+async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
+    start: Start, mailbox: Mailbox, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Through every end, every body, the log, the audit and the row of the run."""
+    caplog.set_level(logging.DEBUG)
+    bodies: list[dict[str, Any]] = []
+    secrets: list[str] = []
+    cores: list[Core] = []
+    statuses: set[str] = set()
+
+    def observe(_step: str) -> None:
+        """Note what the agent would be told at each step of each run."""
+        for core in cores:
+            for live_run in core.app.registry:
+                body = result_body(live_run.row)
+                bodies.append(body)
+                statuses.add(f"{live_run.row.state}:{body['status']}")
+
+    async with start(failpoint=observe) as core:
+        cores.append(core)
+        _plant(mailbox)
+        view = await core.ask()
+        assert CANARIES[1] in {field.value for field in view.preview.fields}
+        bodies.append(pending_body((await core.call()).row, "http://127.0.0.1:1", attached=True))
+        mailbox.control(change={"id": DRAFT, "cc": CANARIES[1]})
+        await core.approve(view)  # drifts
+        await core.back(view)
+        mailbox.control(fail={"op": "get", "status": 500, "times": 1})
+        await core.app.approvals.refresh(view.approval_id)  # becomes unavailable
+        await core.app.approvals.refresh(view.approval_id)
+        secrets.extend(live_run.nonce for live_run in core.app.registry)
+        await core.app.approvals.deny(view.approval_id, "no")
+        for draft, trouble in (
+            ("r-8842190312", {"op": "send", "status": 422, "times": 1}),
+            ("r-8842189950", None),
+        ):
+            _plant(mailbox, draft)
+            if trouble:
+                mailbox.control(fail=trouble)
+            view = await core.ask(draft)
+            secrets.extend(live_run.nonce for live_run in core.app.registry)
+            await core.run(view)
+        rows = await core.app.database.read(lambda c: c.execute("SELECT * FROM runs").fetchall())
+        recorded = str(await core.records()) + str(rows)
+    logs = [path.read_text() for path in (home / "log").rglob("*") if path.is_file()]
+    public = "".join((str(bodies), recorded, caplog.text, *logs))
+    for secret in (*CANARIES, *secrets):
+        assert secret not in public
+    told = {body["status"] for body in bodies if body.get("digest_words")}
+    assert told == {"completed", "denied", "failed"}, "every run that has ended, and no other"
+    # Until it is final the agent reads `pending_approval`, whatever it really is.
+    unseen = ("checking", "approved", "executing")
+    told_of = {each for each in statuses if each.split(":")[0] in unseen}
+    assert told_of == {f"{each}:pending_approval" for each in unseen}
+    assert {"denied:denied", "failed:failed", "completed:completed"} <= statuses
+
+
+CONTENTS = (DRAFT, "Anna", "Q3 numbers", "googleapis", "canary")
+
+
+@pytest.fixture
+def traced() -> Traced:
+    return Traced()
+
+
+@pytest.fixture
+async def core(start: Start, traced: Traced) -> AsyncIterator[Core]:
+    async with start(tracer=traced.tracer) as running:
+        yield running
+
+
+def logged_calls(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """Return the log's lines of calls, by their fields."""
+    lines = [vars(each) for each in caplog.records if vars(each).get("event") == "call"]
+    fields = ("run", "session", "action", "decided", "state")
+    return [{name: line.get(name) for name in fields} for line in lines]
+
+
+async def test_a_call_that_a_person_approves_is_one_trace_without_its_contents(
+    core: Core, traced: Traced, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    view = await core.ask()
+    await core.run(view)
+    # One preview for the person, one for the recheck, one that reads back.
+    run = traced.named("aileron.run")
+    assert traced.names.index("aileron.wait") < traced.names.index("aileron.op")
+    assert {"aileron.preview", "aileron.wait", "aileron.op", "aileron.run"} == {*traced.names}
+    of_run = {
+        "aileron.action": "send-draft",
+        "aileron.run": view.run_id,
+        "aileron.session": view.session_id,
+    }
+    decided = {"aileron.decision": "person"}
+    assert run.parent is None
+    assert run.attributes == of_run | decided | {"aileron.state": "completed"}
+    wait = {"aileron.state": "checking"}
+    assert traced.named("aileron.wait").attributes == of_run | decided | wait
+    op = {"aileron.state": "completed", "http.response.status_code": 200}
+    assert traced.named("aileron.op").attributes == of_run | op
+    for span in traced.spans:
+        assert span is run or span.parent == run.context
+        assert not span.events
+    for content in CONTENTS:
+        assert content not in traced.text, content
+    ended = {"run": view.run_id, "session": view.session_id, "action": "send-draft"}
+    assert logged_calls(caplog) == [ended | {"decided": "person", "state": "completed"}]
+
+
+async def test_a_failed_call(core: Core, traced: Traced, caplog: pytest.LogCaptureFixture) -> None:
+    """The reason quotes the service, or the arguments."""
+    caplog.set_level(logging.INFO)
+    answer = await core.call("get-draft", {"id": "canary"})
+    assert answer.row.failure is not None
+    run, op = traced.named("aileron.run"), traced.named("aileron.op")
+    assert (run.attributes or {})["aileron.state"] == "failed"
+    assert (op.attributes or {})["http.response.status_code"] == 404
+    for span in traced.spans:
+        assert not span.events
+        assert span.status.description is None
+    with pytest.raises(NotFound):
+        await core.call("no-such-action", {"id": "canary"})
+    expected = [("ungated", "failed"), (None, "refused")]
+    assert [(each["decided"], each["state"]) for each in logged_calls(caplog)] == expected
+    for content in CONTENTS:
+        assert content not in traced.text + str(logged_calls(caplog)), content
+
+
+async def test_a_call_that_does_not_become_a_run_leaves_no_open_span(
+    core: Core, traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_row: object) -> None:
+        raise NotFound("canary")
+
+    monkeypatch.setattr(core.app.gate.argument_quota, "reserve", refuse)
+    with pytest.raises(NotFound):
+        await core.call("get-draft", {"id": DRAFT})
+    assert (traced.named("aileron.run").attributes or {})["aileron.state"] == "refused"

@@ -1,15 +1,17 @@
-"""What a person's yes covers: exactly what stood on the screen, and nothing that changed since."""
+"""What a person's yes covers, exactly what stood on the screen; and of several answers at most one wins."""
 
+import asyncio
 import base64
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aileron_core.canonical import Json
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_core.errors import Conflict
+from aileron_core.errors import Conflict, NotFound
+from aileron_core.settings import Settings
 from tests.support.core_harness import (
     DRAFT,
     UPDATE_DRAFT,
@@ -17,15 +19,15 @@ from tests.support.core_harness import (
     Mailbox,
     Start,
     change_rows,
+    hold_answers,
     install_examples,
     readdress,
     writes,
 )
+from tests.support.frozen_clock import FrozenClock
 
 
-async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_yes_sends_what_was_shown_and_tells_its_words(core: Core, mailbox: Mailbox) -> None:
     """The digest's three words stand on the screen, in the audit and in the row."""
     view = await core.ask()
     assert (view.steps, view.op) == ((), "send_draft")
@@ -36,8 +38,7 @@ async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(
     end = await core.run(view)
     assert (end.state, end.words) == ("completed", view.words)
     completed = (await core.records("run.completed"))[0]
-    assert completed["words"] == list(view.words or ())
-    assert completed["digest"] == view.digest
+    assert (completed["words"], completed["digest"]) == (list(view.words or ()), view.digest)
     row = await core.result(view.approval_id)
     assert row.words == view.words
     assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
@@ -45,9 +46,7 @@ async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(
     assert writes(mailbox) == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send"]
 
 
-async def test_a_changed_shown_field_stops_the_send_and_is_shown(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_changed_field_stops_the_send_and_is_shown(core: Core, mailbox: Mailbox) -> None:
     """The recheck finds another recipient; nothing is sent, before and after show."""
     view = await core.ask()
     mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
@@ -67,39 +66,30 @@ async def test_a_changed_shown_field_stops_the_send_and_is_shown(
     assert [sent["to"] for sent in mailbox.state()["sent"]] == ["mallory@evil.example"]
 
 
-async def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(
-    core: Core, mailbox: Mailbox
-) -> None:
-    """What no field shows (here the size of a message whose text got a blank) counts too."""
-    view = await core.ask()
-    # Written anew with the same words: nothing that is shown differs, the message's id does.
-    mailbox.control(change={"id": DRAFT, "subject": "Q3 numbers"})
-    await core.approve(view)
-    back = await core.back(view)
-    assert back.drift.changed == ()
-    assert "message.id" in back.drift.other_paths
-    assert mailbox.state()["sent"] == []
-
-
 UNSHOWN_BCC = 'Bcc = "message.payload.headers.Bcc"\n'
 
 
-async def test_a_bcc_that_no_field_shows_stops_the_send(
-    start: Start, mailbox: Mailbox, home: Path
+@pytest.mark.parametrize(
+    ("hidden", "change", "path"),
+    [("", {"subject": "Q3 numbers"}, "message.id"), (UNSHOWN_BCC, {"bcc": "eve@x"}, "headers")],
+    ids=["the same words, written anew", "a Bcc that the action file hides"],
+)
+async def test_a_change_in_no_field_stops_the_send(
+    start: Start, mailbox: Mailbox, home: Path, hidden: str, change: dict[str, str], path: str
 ) -> None:
-    """A Bcc added between prompt and yes is found although the action file hides it."""
-    path = home / "actions" / "send-draft.md"
-    text = path.read_text(encoding="utf-8")
-    assert UNSHOWN_BCC in text
-    path.write_text(text.replace(UNSHOWN_BCC, ""), encoding="utf-8")
+    """What no field shows counts too, and is named."""
+    file = home / "actions" / "send-draft.md"
+    text = file.read_text(encoding="utf-8")
+    assert hidden in text
+    file.write_text(text.replace(hidden, ""), encoding="utf-8")
     async with start() as core:
         view = await core.ask()
-        assert "Bcc" not in {field.label for field in view.preview.fields}
-        mailbox.control(change={"id": DRAFT, "bcc": "mallory@evil.example"})
+        assert not hidden or "Bcc" not in {field.label for field in view.preview.fields}
+        mailbox.control(change={"id": DRAFT, **change})
         await core.approve(view)
-        back = await core.back(view)
-        assert back.drift.changed == ()
-        assert any("headers" in place for place in back.drift.other_paths)
+        drift = (await core.back(view)).drift
+        assert drift.changed == ()
+        assert any(path in each for each in drift.other_paths)
         assert mailbox.state()["sent"] == []
 
 
@@ -127,25 +117,23 @@ def _edit_connector(home: Path, _view: ApprovalView) -> None:
     ids=["argument", "action file", "connector"],
 )
 async def test_what_the_digest_covers_may_not_change_before_the_effect(
-    core: Core, mailbox: Mailbox, home: Path, change: object, sentence: str
+    core: Core,
+    mailbox: Mailbox,
+    home: Path,
+    change: Callable[[Path, ApprovalView], None],
+    sentence: str,
 ) -> None:
     """Argument or connector changed, or the action file gone, between prompt and yes: nothing is sent."""
     view = await core.ask()
-    assert callable(change)
     change(home, view)
     end = await core.run(view)
-    assert end.state == "failed"
+    assert (end.state, (await core.failure(view)).class_) == ("failed", "conflict")
     assert sentence in end.outcome
-    failure = await core.failure(view)
-    assert failure.class_ == "conflict"
-    assert mailbox.state()["sent"] == []
     assert "POST send" not in writes(mailbox)
 
 
 @pytest.mark.actions(update_draft=UPDATE_DRAFT)
-async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_effect(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_nothing_is_written_between_recheck_and_effect(core: Core, mailbox: Mailbox) -> None:
     """GET of the recheck and POST of the effect are neighbours in the mailbox's log."""
     other = await core.another_session()
     stop = False
@@ -159,8 +147,6 @@ async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_e
             answer = await core.call("update-draft", args, session=other)
             flips += answer.row.state == "completed"
 
-    import asyncio
-
     flipping = [asyncio.ensure_future(flip()) for _ in range(3)]
     # The first yes may meet no change at all, and then the flipping is over.
     while flips <= 3:
@@ -171,13 +157,8 @@ async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_e
             break
         await core.approve(view)
         # Each yes either sends or comes back changed; three tries, then the flipping ends.
-        after = view.version
-        view = await core.view(
-            view.approval_id,
-            lambda v, after=after: (
-                v.version > after + 1 and (v.state == "pending" or v.ended_at is not None)
-            ),
-        )
+        over = lambda v: v.state == "pending" or v.ended_at is not None  # noqa: E731
+        view = await core.view(view.approval_id, over, after=view.version + 1)
         if view.ended_at is None and flips > 12:
             stop = True
             await asyncio.gather(*flipping)
@@ -187,27 +168,22 @@ async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_e
     assert flips > 3
     seen = writes(mailbox)
     at = seen.index("POST send")
-    assert seen.count("POST send") == 1
-    assert seen[at - 1] == f"GET {DRAFT}"
+    assert (seen.count("POST send"), seen[at - 1]) == (1, f"GET {DRAFT}")
     assert f"PUT {DRAFT}" in seen[:at]
-
-
-async def _asked(core: Core, args: dict[str, Json]) -> ApprovalView:
-    return await core.ask_for("readdress", args)
 
 
 @pytest.mark.actions(readdress=readdress('changes = { To = "${args.to}" }\n'))
 async def test_a_change_is_shown_with_the_value_that_is_then_sent(core: Core) -> None:
     """Old and new of each field that changes, and apart from them whatever else the agent sent."""
     args = {"id": DRAFT, "to": "ana@example.com", "bcc": "mallory@evil.example"}
-    view = await _asked(core, args)
+    view = await core.ask_for("readdress", args)
     fetched = {field.label: field.value for field in view.preview.fields}
     assert fetched["To"] == "Anna Brandt <anna.brandt@nordlicht.example>"
     assert [(new.label, new.value) for new in view.new_values] == [("To", "ana@example.com")]
     assert {field.value for field in view.other_arguments} == {DRAFT, "mallory@evil.example"}
     assert len(view.arguments) == 3
     assert (await core.run(view)).state == "completed"
-    again = await _asked(core, {"id": DRAFT, "to": "ben@example.com"})
+    again = await core.ask_for("readdress", {"id": DRAFT, "to": "ben@example.com"})
     assert {f.label: f.value for f in again.preview.fields}["To"] == "ana@example.com"
 
 
@@ -219,13 +195,12 @@ async def test_a_change_that_is_shown_otherwise_is_covered_by_another_digest(hom
         install_examples(home, readdress=readdress(changes))
         with Mailbox() as mailbox:
             async with Core.open(home, mailbox) as core:
-                view = await _asked(core, {"id": DRAFT, "to": "ana@example.com"})
+                view = await core.ask_for("readdress", {"id": DRAFT, "to": "ana@example.com"})
                 run = core.live(view)
                 run.nonce = "00" * 16
                 row = replace(run.row, expires_at=None)
                 digests.append(run.consent(run.preview, row)[0])
-    assert digests[1] == digests[3]
-    assert len(set(digests)) == 3
+    assert (digests[1], len(set(digests))) == (digests[3], 3)
 
 
 async def test_a_refresh_that_finds_a_change_needs_a_new_yes(core: Core, mailbox: Mailbox) -> None:
@@ -244,20 +219,11 @@ async def test_a_refresh_that_finds_a_change_needs_a_new_yes(core: Core, mailbox
     assert mailbox.state()["sent"][0]["subject"] == "Q4 numbers"
 
 
-async def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(
-    core: Core, mailbox: Mailbox
-) -> None:
-    mailbox.control(fail={"op": "get", "status": 503, "times": 2})
-    view = await core.ask()
-    assert view.preview.status == "unavailable"
-    assert "503" in view.preview.reason
-    assert (await core.run(view)).state == "completed"
-
-
 async def test_a_preview_that_came_or_went_counts_as_changed(core: Core, mailbox: Mailbox) -> None:
-    """Nothing is sent on a yes that was given blind, or to what can be seen no more."""
+    """Nothing is sent on a yes that was given blind, or to what can be seen no more; if it stays so, it counts."""
     mailbox.control(fail={"op": "get", "status": 503, "times": 1})
     view = await core.ask()
+    assert (view.preview.status, "503" in view.preview.reason) == ("unavailable", True)
     await core.approve(view)
     back = await core.back(view)
     assert back.preview.status == "ready"
@@ -267,6 +233,8 @@ async def test_a_preview_that_came_or_went_counts_as_changed(core: Core, mailbox
     gone = await core.back(back)
     assert "500" in gone.drift.unavailable
     assert mailbox.state()["sent"] == []
+    mailbox.control(fail={"op": "get", "status": 500, "times": 1})
+    assert (await core.run(gone)).state == "completed"
 
 
 def _draft(mailbox: Mailbox, *bcc: tuple[str, str]) -> str:
@@ -297,3 +265,151 @@ async def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
     assert (await core.run(view)).state == "completed"
     (sent,) = mailbox.state()["sent"]
     assert sent["bcc"] == shown.replace("\n", ", ")
+
+
+async def refused(answer: Awaitable[object]) -> object:
+    """Have *answer* refused, and return the outcome that its error names."""
+    with pytest.raises(Conflict) as caught:
+        await answer
+    return caught.value.details.get("outcome")
+
+
+async def test_a_second_answer_is_refused_and_names_the_first(core: Core, mailbox: Mailbox) -> None:
+    """And a reason is cut at 2,000 characters."""
+    view = await core.ask()
+    await core.app.approvals.deny(view.approval_id, "ä" * 3000)
+    denied = await core.ended(view)
+    assert (denied.state, denied.reason, denied.decided_by) == ("denied", "ä" * 2000, "person")
+    withdraw = core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
+    deny = core.app.approvals.deny(view.approval_id, "")
+    assert {await refused(each) for each in (core.approve(view), deny, withdraw)} == {"denied"}
+    assert [r["state"] for r in await core.records("approval.denied")] == ["denied"]
+    assert mailbox.state()["sent"] == []
+
+
+async def test_of_many_answers_at_once_exactly_one_wins(core: Core, mailbox: Mailbox) -> None:
+    """Yes, no and withdrawal in the same turn of the loop; one outcome, one effect at most."""
+    view = await core.ask()
+    ends = await asyncio.gather(*(core.approve(view) for _ in range(5)), return_exceptions=True)
+    assert sum(end is None for end in ends) == 1
+    assert all(end is None or isinstance(end, Conflict) for end in ends)
+    assert (await core.ended(view)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
+
+
+async def test_a_no_while_it_is_checked_wins(core: Core, mailbox: Mailbox) -> None:
+    """During `checking` a deny wins; the recheck that then holds starts nothing."""
+    view = await core.ask()
+    with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+        await core.approve(view)
+        assert core.views(view.approval_id)[-1].state == "checking"
+        assert await refused(core.approve(view)) == "checking"
+        await reached()
+        await core.app.approvals.deny(view.approval_id, "stop")
+    # Served only once the carrier has let the connector go.
+    await core.call("list-drafts", {})
+    assert (await core.ended(view)).state == "denied"
+    assert (mailbox.state()["sent"], writes(mailbox).count(f"GET {DRAFT}")) == ([], 2)
+
+
+@pytest.mark.actions(update_draft=UPDATE_DRAFT)
+async def test_no_run_comes_between_recheck_and_effect(core: Core, mailbox: Mailbox) -> None:
+    """An ungated write that arrives during the recheck waits until the effect is over."""
+    other = await core.another_session()
+    view = await core.ask()
+    mailbox.control(delay_seconds={"get": 0.2, "send": 0.2})
+    await core.approve(view)
+    update = asyncio.ensure_future(
+        core.call("update-draft", {"id": DRAFT, "to": "m@evil.example"}, session=other)
+    )
+    assert (await core.ended(view)).state == "completed"
+    # The draft is gone: the write came after the effect.
+    assert (await update).row.state == "failed"
+    assert writes(mailbox)[:4] == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send", f"GET {DRAFT}"]
+    assert "anna" in mailbox.state()["sent"][0]["to"]
+
+
+async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbox: Mailbox) -> None:
+    """The console is still fetching and nothing is decided; once it has answered, the yes counts."""
+    with hold_answers(mailbox, f"GET {DRAFT}"):
+        answer = await core.call()
+        approval_id = answer.row.approval_id or ""
+        assert answer.row.state == "pending"
+        with pytest.raises(Conflict, match="still being fetched"):
+            await core.app.approvals.approve(approval_id, "")
+    view = await core.looked(approval_id)
+    with pytest.raises(Conflict, match="The call changed"):
+        await core.app.approvals.approve(approval_id, "")
+    assert (await core.run(view)).state == "completed"
+
+
+async def test_only_the_requester_withdraws_before_it_begins(core: Core, mailbox: Mailbox) -> None:
+    """Withdraw of one's own approval; 409 once it has ended; a foreign one is not found."""
+    view = await core.ask()
+    other = await core.another_session()
+    for session_id, approval_id in (
+        (other.session_id, view.approval_id),
+        (core.session.session_id, "act-20260101T000000-0000000000000000"),
+    ):
+        with pytest.raises(NotFound, match="This session has no approval"):
+            await core.app.approvals.withdraw(session_id, approval_id, "")
+        with pytest.raises(NotFound, match="This session has no approval"):
+            await core.app.approvals.wait_for_result(session_id, approval_id, 0)
+    row = await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "a\ud800b")
+    assert (row.state, row.reason) == ("withdrawn", "a?b")
+    assert await refused(core.approve(view)) == "withdrawn"
+    # Its answer told the agent, so an equal call asks anew.
+    again = await core.call()
+    assert not again.attached
+    assert again.row.approval_id != view.approval_id
+    assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.core(settings=Settings(expires_seconds=60))
+async def test_a_late_yes_does_nothing(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
+    first, second = await core.ask(), await core.ask("r-8842190312")
+    assert first.expires_at == clock.now() + 60
+    clock.advance(59.9)
+    await core.app.approvals.expire_overdue()
+    assert core.views(first.approval_id)[-1].state == "pending"
+    clock.advance(0.1)
+    assert await refused(core.approve(first)) == "expired"
+    await core.app.approvals.expire_overdue()
+    for view in (first, second):
+        assert (await core.ended(view)).state == "expired"
+    assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.core(settings=Settings(expires_seconds=60))
+async def test_a_deadline_in_its_recheck(
+    start: Start, mailbox: Mailbox, clock: FrozenClock
+) -> None:
+    def late(step: str) -> None:
+        if step == "after approval.approved":
+            clock.advance(60)
+
+    async with start(failpoint=late) as core:
+        view = await core.ask()
+        assert (await core.run(view)).state == "expired"
+    assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.core(settings=Settings(expires_seconds=0))
+async def test_without_a_deadline_it_waits_for_ever(core: Core, clock: FrozenClock) -> None:
+    view = await core.ask()
+    assert view.expires_at is None
+    assert (await core.app.console.snapshot()).settings_accepted
+    clock.advance(10 * 365 * 86400)
+    await core.app.approvals.expire_overdue()
+    assert (await core.run(view)).state == "completed"
+
+
+async def test_the_end_of_a_session_leaves_its_approval_and_marks_it(core: Core) -> None:
+    """The console says that the requester is gone; a person may still answer."""
+    view = await core.ask()
+    assert not view.requester_gone
+    await core.app.session_service.end(core.session.session_id, "it was ended")
+    gone = core.views(view.approval_id)[-1]
+    assert (gone.state, gone.requester_gone) == ("pending", True)
+    assert core.app.sessions.authenticate(core.token) is None
+    assert (await core.run(gone)).state == "completed"

@@ -1,10 +1,10 @@
-"""What an end of a call means for a run: done, failed, or nobody knows; what is repeated, and what is looked
-at before that.
-"""
+"""What an end of a call, and the answer to a write, mean for a run: done, failed, or nobody knows; what is repeated."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import json
+import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,17 @@ from tests.support.core_harness import (
     DRAFT,
     REPEATABLE,
     ROOT,
-    SHORT_OF_TIME,
     Core,
     Mailbox,
+    Start,
+    install_examples,
+    readdress,
     run,
     run_on_request,
     writes,
 )
 from tests.support.frozen_clock import FrozenClock
+from tests.support.scripted_guest import Answer, ScriptedService, furnish_guest
 
 FQN = "local://aileron/mail-drafts"
 
@@ -59,20 +62,19 @@ def run_plan(connector: Scripted, whole: Action, **more: Any) -> RunPlan:
     return RunPlan(action=whole, args=args, connectors={FQN: connector}, **more)
 
 
-def carried_out(connector: Scripted, *, idempotent: bool = False) -> RunOutcome:
-    plan = run_plan(connector, send_draft(idempotent=idempotent))
-    clock = FrozenClock()
-    return run(Executor(clock, sleep=passing_time(clock, [])).run(plan))
-
-
-def passing_time(clock: FrozenClock, waits: list[float]) -> Callable[[float], Awaitable[None]]:
-    """Let the clock's time pass instead of the test's, and keep how long."""
+def carried_out(
+    connector: Scripted, *, idempotent: bool | None = False, wall_seconds: int = 30
+) -> tuple[RunOutcome, list[float]]:
+    """Return how `send-draft` ended, and its waits: the clock's time passes in them, not the test's."""
+    clock, waits = FrozenClock(), list[float]()
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
         clock.advance(seconds)
 
-    return sleep
+    whole = send_draft(idempotent=idempotent)
+    whole = replace(whole, limits=replace(whole.limits, wall_seconds=wall_seconds))
+    return run(Executor(clock, sleep=sleep).run(run_plan(connector, whole))), waits
 
 
 def failed_op(
@@ -107,12 +109,10 @@ def failed_op(
         (failed_op("capability_denied"), False, "failed"),
     ],
 )
-def test_an_end_after_a_writing_request_is_unknown_unless_the_connector_heard_and_said_no(
-    result: OpResult, idempotent: bool, kind: str
-) -> None:
+def test_an_end_after_a_write_is_unknown(result: OpResult, idempotent: bool, kind: str) -> None:
     """What may have changed something and was not heard out is not called failed."""
     connector = Scripted(*[result] * 4)
-    ending = carried_out(connector, idempotent=idempotent)
+    ending, _ = carried_out(connector, idempotent=idempotent)
     assert ending.kind == kind
     if kind == "unknown":
         assert connector.calls == 1
@@ -130,8 +130,8 @@ def nested_lists(levels: int) -> Json:
 
 def test_an_output_too_deep_to_store_is_a_failure_of_the_connector() -> None:
     """Regression: it could be read but not written, and the run went on trying for ever."""
-    assert carried_out(Scripted(OpResult(output=nested_lists(200)))).kind == "completed"
-    ending = carried_out(Scripted(OpResult(output={"deep": nested_lists(100_000)})))
+    assert carried_out(Scripted(OpResult(output=nested_lists(200))))[0].kind == "completed"
+    ending, _ = carried_out(Scripted(OpResult(output={"deep": nested_lists(100_000)})))
     assert (ending.kind, ending.failure.class_) == ("failed", "connector_runtime_error")
 
 
@@ -142,7 +142,7 @@ def test_a_fault_of_the_host_during_a_call_is_unknown_and_not_a_crash() -> None:
         async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
             raise RuntimeError("SECRET in a traceback")
 
-    ending = carried_out(Broken())
+    ending, _ = carried_out(Broken())
     assert ending.kind == "unknown"
     assert "SECRET" not in str(ending)
 
@@ -163,32 +163,18 @@ async def test_a_cancelled_run_passes_the_cancellation_on(tmp_path: Path) -> Non
         await running
 
 
-def retried(
-    *ends: OpResult,
-    wall_seconds: int = 30,
-    idempotent: bool | None = True,
-    on: type[Scripted] = Scripted,
-) -> tuple[RunOutcome, Scripted, list[float]]:
-    clock, waits, connector = FrozenClock(), list[float](), on(*ends)
-    whole = send_draft(idempotent=idempotent)
-    whole = replace(whole, limits=replace(whole.limits, wall_seconds=wall_seconds))
-    plan = run_plan(connector, whole)
-    ending = run(Executor(clock, sleep=passing_time(clock, waits)).run(plan))
-    return ending, connector, waits
-
-
 BUSY = failed_op("external_api_error", own=True)
 DONE = OpResult(output={"done": True})
 
 
 def test_an_idempotent_step_is_repeated_three_times_and_then_given_up() -> None:
-    """Waits of 1, 2 and 4 seconds, each up to a fifth longer; the end says how often."""
-    ending, connector, waits = retried(*[BUSY] * 5)
-    assert (ending.kind, connector.calls) == ("failed", 4)
-    assert all(
-        least <= wait <= least * 1.2 for wait, least in zip(waits, (1, 2, 4), strict=True)
-    ), waits
-    assert ending.failure.details["retried"] == 3
+    """Waits of 1, 2 and 4 seconds, each up to a fifth longer; none that would end after the wall limit."""
+    connector, short = Scripted(*[BUSY] * 5), Scripted(*[BUSY] * 5)
+    ending, waits = carried_out(connector, idempotent=True)
+    assert (ending.kind, connector.calls, ending.failure.details["retried"]) == ("failed", 4, 3)
+    assert all(n <= wait <= n * 1.2 for wait, n in zip(waits, (1, 2, 4), strict=True)), waits
+    ending, waits = carried_out(short, idempotent=True, wall_seconds=2)
+    assert (ending.kind, short.calls, len(waits)) == ("failed", 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -202,18 +188,18 @@ def test_an_idempotent_step_is_repeated_three_times_and_then_given_up() -> None:
         (replace(BUSY, failure=replace(BUSY.failure, retriable=False)), True),
     ],
 )
-def test_only_passing_trouble_of_a_step_declared_idempotent_is_repeated(
-    result: OpResult, idempotent: bool | None
-) -> None:
+def test_only_passing_trouble_is_repeated(result: OpResult, idempotent: bool | None) -> None:
     """A manifest's default is not enough, and a 404 stays one."""
-    ending, connector, waits = retried(result, DONE, idempotent=idempotent)
+    connector = Scripted(result, DONE)
+    ending, waits = carried_out(connector, idempotent=idempotent)
     assert (ending.kind, connector.calls, waits) == ("failed", 1, [])
 
 
-def test_retries_stay_within_the_wall_limit() -> None:
-    """A wait that would end after the limit is not begun."""
-    ending, connector, waits = retried(*[BUSY] * 5, wall_seconds=2)
-    assert (ending.kind, connector.calls, len(waits)) == ("failed", 2, 1)
+def over_time(limit: str, host: str = "") -> OpResult:
+    details: JsonObject = {"limit": "wall_time", "configured": limit}
+    over = failed_op("resource_limit_exceeded")
+    failure = replace(over.failure, details=details)
+    return replace(over, failure=failure, unanswered_host=host)
 
 
 def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:
@@ -227,27 +213,18 @@ def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:
             given.append(limits.wall_seconds)
             return await super().call(_op, _args)
 
-    details = {"limit": "wall_time", "configured": f"{298.8:g}s"}
-    over = failed_op("resource_limit_exceeded")
-    over = replace(over, failure=replace(over.failure, details=details))
-    ending, _, waits = retried(BUSY, over, wall_seconds=300, on=Slow)
+    slow = Slow(BUSY, over_time("298.8s"))
+    ending, waits = carried_out(slow, idempotent=True, wall_seconds=300)
     assert given == pytest.approx([300, 300 - waits[0]])
-    assert ending.failure.details["configured"] == "300s"
-    assert ending.failure.details["retried"] == 1
+    assert (ending.failure.details["configured"], ending.failure.details["retried"]) == ("300s", 1)
     assert ending.failure.message.startswith("The run reached its time limit of 300 s.")
 
 
 def test_a_run_whose_time_was_over_before_the_service_answered_says_which_service() -> None:
     """To raise the limit helps only where the service was not what was slow."""
-    over = failed_op("resource_limit_exceeded")
-    limit = {"limit": "wall_time", "configured": "30s"}
-    over = replace(
-        over, failure=replace(over.failure, details=limit), unanswered_host="api.example:443"
-    )
-    ending, _, _ = retried(over)
-    assert ending.failure.message.startswith(
-        "api.example did not answer before the run reached its time limit of"
-    )
+    ending, _ = carried_out(Scripted(over_time("30s", "api.example:443")))
+    said = "api.example did not answer before the run reached its time limit of"
+    assert ending.failure.message.startswith(said)
 
 
 def test_an_op_outside_the_actions_subset_never_reaches_its_connector() -> None:
@@ -294,27 +271,8 @@ def test_a_stop_during_a_step_keeps_the_next_from_beginning() -> None:
     assert ending.failure.details["completed_steps"] == [first.id]
 
 
-@pytest.mark.actions(send_draft=SHORT_OF_TIME)
-async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(
-    core: Core, mailbox: Mailbox, clock: FrozenClock
-) -> None:
-    """`unknown`, said to person and agent."""
-    view = await core.ask()
-    mailbox.control(hang="send")
-    # The run's time is up once its request is out, however long that took.
-    run_on_request(mailbox, "POST send", lambda: clock.advance(2))
-    end = await core.run(view)
-    assert end.state == "unknown"
-    assert "is unknown" in end.outcome
-    failure = await core.failure(view)
-    assert (failure.class_, failure.retriable) == ("outcome_unknown", False)
-    assert writes(mailbox).count("POST send") == 1
-
-
 @pytest.mark.actions(send_draft=REPEATABLE)
-async def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_recheck_that_differs_asks_the_person_again(core: Core, mailbox: Mailbox) -> None:
     """From `executing` to `pending`; nothing is repeated on other content."""
     view = await core.ask()
     mailbox.control(fail={"op": "send", "status": 503, "times": 1})
@@ -326,9 +284,177 @@ async def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(
     assert mailbox.state()["sent"] == []
 
 
-async def test_a_step_that_is_not_idempotent_is_not_repeated(core: Core, mailbox: Mailbox) -> None:
-    """Only a step declared idempotent is repeated; whether a 503 took effect, nobody knows."""
-    view = await core.ask()
-    mailbox.control(fail={"op": "send", "status": 503, "times": 1})
-    assert (await core.run(view)).state == "unknown"
-    assert writes(mailbox).count("POST send") == 1
+HOST = "a.example:443"
+OTHER = "https://other.example/"
+LATER = {"Retry-After": "30"}
+THROTTLED = {"x-amzn-errortype": "ThrottlingException:http://internal.amazon.com/coral/"}
+OWN = '{"error":{"class":"external_api_error","message":"it said no"}}'
+RUNTIME = '{"error":{"class":"rate_limited","message":"it said no"}}'
+CRASHED = "{"
+
+ROWS: dict[str, list[tuple[Answer, str]]] = {
+    "2xx, and the connector reports an error": [(Answer(200), OWN), (Answer(204), RUNTIME)],
+    "2xx, and the connector reports nothing": [(Answer(200), CRASHED), (Answer(201), CRASHED)],
+    "redirect that is followed with GET": [(Answer(303, {"Location": "/done"}), CRASHED)],
+    "redirect that is not followed": [
+        (Answer(302, {"Location": OTHER}), OWN),
+        (Answer(303, {"Location": "https://127.0.0.1/"}), OWN),
+        (Answer(307, {"Location": "http://a.example/plain"}), OWN),
+        (Answer(304), OWN),
+    ],
+    "4xx but 408 and 429": [
+        *((Answer(status), OWN) for status in (400, 401, 403, 404, 409, 418, 422, 499)),
+        (Answer(404), RUNTIME),
+        (Answer(404), CRASHED),
+    ],
+    "4xx with an `x-amzn-errortype` of throttling": [
+        (Answer(400, THROTTLED), OWN),
+        (Answer(400, THROTTLED), RUNTIME),
+    ],
+    "429": [(Answer(429), OWN), (Answer(429), RUNTIME), (Answer(429), CRASHED)],
+    "501": [(Answer(501), OWN), (Answer(501, LATER), RUNTIME)],
+    "503 with `Retry-After`": [(Answer(503, LATER), says) for says in (OWN, RUNTIME, CRASHED)],
+    "408": [(Answer(408), OWN), (Answer(408, LATER), RUNTIME)],
+    "503 without `Retry-After`": [(Answer(503), OWN), (Answer(503, THROTTLED), RUNTIME)],
+    "any other 5xx": [
+        *((Answer(status), OWN) for status in (500, 502, 504, 505, 520, 522, 524, 599)),
+        (Answer(504, LATER), RUNTIME),
+        (Answer(500), CRASHED),
+    ],
+    "none, or not all of it": [(Answer(0), OWN), (Answer(200, {"Content-Length": "9"}), OWN)],
+}  # fmt: skip
+CASES = [(row, *case, False) for row, cases in ROWS.items() for case in cases]
+CASES += [(row, *cases[0], True) for row, cases in ROWS.items()]
+"""Row, answer, what the connector says, and whether it reads afterwards."""
+
+
+def documented() -> dict[str, tuple[str, str]]:
+    """Return the table of the page: by the first column how the call ends, and whether to repeat it."""
+    page = (ROOT / "docs" / "states.md").read_text(encoding="utf-8")
+    section = page.partition("## What an answer says")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+?) \| `(\w+)` \| (yes|no) \|$", section, re.MULTILINE)
+    return {answer: (state, retriable) for answer, state, retriable in rows}
+
+
+def furnish_unasked(home: Path, requests: list[dict[str, Any]], says: str) -> None:
+    """Install a guest that makes *requests*, with `act`, which is not idempotent and asks nobody."""
+    furnish_guest(home, requests, [HOST], says=says)
+    path = home / "actions" / "act.md"
+    path.write_text(path.read_text().replace("required = true\neffect", "required = false\neffect"))
+
+
+@pytest.fixture
+def answering(home: Path, service: ScriptedService) -> Start:
+    return partial(Core.open, home, routes=service.route(HOST))
+
+
+def test_every_row_of_the_page_has_its_cases() -> None:
+    assert documented().keys() == ROWS.keys()
+
+
+@pytest.mark.parametrize(("row", "answer", "says", "read_after"), CASES)
+async def test_each_write_is_judged_by_its_own_answer(
+    answering: Start,
+    service: ScriptedService,
+    home: Path,
+    row: str,
+    answer: Answer,
+    says: str,
+    read_after: bool,
+) -> None:
+    """Whatever the connector reads afterwards, with an answer of 200."""
+    requests = [{"method": "POST", "url": "https://a.example/write"}]
+    requests += [{"url": "https://a.example/read"}] * read_after
+    furnish_unasked(home, requests, says)
+    service.answers["/write"] = answer
+    async with answering() as core:
+        run = (await core.call("act", {})).row
+        written = [each for each in service.seen if each.method == "POST"]
+    assert len(written) == 1, "nothing is repeated"
+    state, retriable = documented()[row]
+    assert (str(run.state), run.failure.retriable) == (state, retriable == "yes")
+    if retriable == "yes":
+        assert run.failure.class_ == "external_api_error"
+
+
+@pytest.mark.parametrize("first", [200, 504])
+async def test_a_write_that_was_refused_hides_none_before_it(
+    answering: Start, service: ScriptedService, home: Path, first: int
+) -> None:
+    """To repeat the call would do the first one again."""
+    urls = ("https://a.example/first", "https://a.example/second")
+    furnish_unasked(home, [{"method": "PUT", "url": url} for url in urls], OWN)
+    service.answers = {"/first": Answer(first), "/second": Answer(429)}
+    async with answering() as core:
+        run = (await core.call("act", {})).row
+    expected = "failed" if first == 200 else "unknown"
+    assert (str(run.state), run.failure.retriable) == (expected, False)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+@pytest.mark.parametrize(
+    ("answer", "says", "sent"),
+    [
+        (Answer(429), OWN, 4),
+        (Answer(429), RUNTIME, 4),
+        (Answer(503), RUNTIME, 4),
+        (Answer(503), CRASHED, 4),
+        (Answer(500), OWN, 4),
+        (Answer(400, THROTTLED), OWN, 4),
+        (Answer(400, THROTTLED), RUNTIME, 4),
+        (Answer(400, {"x-amzn-errortype": "RequestLimitExceeded"}), OWN, 4),
+        (Answer(400, {"x-amzn-errortype": "ValidationException"}), OWN, 1),
+        (Answer(400), OWN, 1),
+        (Answer(500), RUNTIME, 1),
+        (Answer(200), RUNTIME, 1),
+    ],
+)
+async def test_an_idempotent_step_is_repeated_where_the_service_has_no_room(
+    answering: Start,
+    service: ScriptedService,
+    home: Path,
+    method: str,
+    answer: Answer,
+    says: str,
+    sent: int,
+) -> None:
+    """The host saw the answer, so it does not matter what the connector calls it."""
+    furnish_unasked(home, [{"method": method, "url": "https://a.example/x"}], says)
+    clock = FrozenClock()
+
+    async def pass_at_once(seconds: float) -> None:
+        clock.advance(seconds)
+
+    service.answers["/x"] = answer
+    async with answering(clock=clock) as core:
+        core.app.gate.executor._sleep = pass_at_once
+        run = (await core.call("see", {})).row
+        assert run.failure is not None
+        assert str(run.state) == "failed"
+        assert len(service.seen) == sent
+
+
+@pytest.mark.parametrize("took_effect", [True, False])
+async def test_a_change_behind_a_504(home: Path, took_effect: bool, mailbox: Mailbox) -> None:
+    """Regression: it was told as failed, and nobody looked. Where it is there, nobody has to ask any more."""
+    changes = 'changes = { To = "${args.to}" }\n'
+    once = readdress(changes).replace("idempotent = true", "idempotent = false")
+    install_examples(home, readdress=once)
+    to = "ana@example.com"
+    async with Core.open(home, mailbox) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": to})
+        mailbox.control(fail={"op": "update", "status": 504, "times": 1})
+        if took_effect:
+            change = {"change": {"id": DRAFT, "to": to}}
+            run_on_request(mailbox, f"PUT {DRAFT}", lambda: mailbox._state.apply(change))
+        assert (await core.run(view)).state == "unknown"
+        seen = await core.view(view.approval_id, lambda v: v.look is not None)
+        assert seen.look.comparison.status == ("held" if took_effect else "differs")
+        assert seen.awaits_acknowledgement is not took_effect
+        event = "outcome.settled" if took_effect else "outcome.looked_at"
+        (record,) = await core.records(event)
+        assert (record["actor"], record["summary"].split()[0]) == ("aileron", "Aileron")
+        failure = await core.failure(view)
+        assert (failure.class_, failure.details["status"]) == ("outcome_unknown", 504)
+        assert to not in json.dumps(record)
+    assert (writes(mailbox).count(f"PUT {DRAFT}"), writes(mailbox)[-1]) == (1, f"GET {DRAFT}")

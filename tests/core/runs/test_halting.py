@@ -1,21 +1,31 @@
-"""Later steps of a gated action: what is decided while running is asked again."""
+"""Later steps of a gated action are asked again; a person changes arguments before their answer."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from aileron_core.canonical import Json
+from aileron_core.console_port.intents import EditCall
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_core.errors import Conflict
+from aileron_core.errors import Conflict, InvalidArguments
+from aileron_core.runs.model import RunRecord
 from aileron_core.server.agent_api import result_body
 from aileron_core.settings import Settings
+from tests.core.runs.test_retention import DAY, database_bytes
+from tests.core.runs.test_standing import policy
 from tests.support.core_harness import (
     DRAFT,
     ROOT,
     Core,
     Mailbox,
     Start,
+    audit_problems,
+    change_rows,
     install_examples,
+    problem_messages,
+    readdress,
     run_on_request,
     writes,
 )
@@ -77,9 +87,7 @@ def sent_to(view: ApprovalView, step_id: str) -> dict[str, str]:
 
 
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_filled_in(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_step_that_needs_an_output_is_asked_again(core: Core, mailbox: Mailbox) -> None:
     """The first yes cannot cover what nobody knew; the second one covers exactly that."""
     first = await asked(core, "chain")
     assert statuses(first) == {"find": "fixed", "send": "running"}
@@ -93,23 +101,29 @@ async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_argum
     assert (second.op, second.preview.status) == ("send_draft", "none")
     assert second.words != first.words
     assert second.digest != first.digest
+    with pytest.raises(Conflict, match="changed while you answered"):
+        await core.app.approvals.approve(second.approval_id, first.digest)
+    live_run = core.live(second)
+    drafts: Json = {"drafts": [{"id": "r-other"}]}
+    other = replace(live_run.row.progress, steps={"find": drafts})
+    digest, words = live_run.consent(live_run.preview, replace(live_run.row, progress=other))
+    assert digest != second.digest
+    assert words != second.words
+    assert live_run.consent(live_run.preview)[0] == second.digest
+    assert mailbox.state()["sent"] == []
     over = await core.run(second)
     assert over.state == "completed"
     (halt,) = await core.records("run.halted")
-    assert (halt["steps"], halt["next"]) == (["find"], "send")
-    assert halt["digest"] == second.digest
+    assert (halt["steps"], halt["next"], halt["digest"]) == (["find"], "send", second.digest)
     row = await core.result(second.approval_id)
     assert list(row.output["steps"]) == ["find", "send"]
-    assert list(result_body(row)["steps"]) == ["find", "send"]
-    assert row.words == second.words
+    assert (list(result_body(row)["steps"]), row.words) == (["find", "send"], second.words)
     assert row.progress is None
     assert len(mailbox.state()["sent"]) == 1
 
 
 @pytest.mark.actions(chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
-async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_finished_step_is_never_repeated(core: Core, mailbox: Mailbox) -> None:
     """Every halt goes on where it stood; only a step that is not idempotent halts."""
     view = await asked(core, "chain")
     assert [step.asks_again for step in view.steps] == [False, False, True, True]
@@ -117,34 +131,19 @@ async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_as
         await core.approve(view)
         view = await core.back(view)
         assert next(s.step_id for s in view.steps if s.status == "asked") == step
-    assert (await core.run(view)).state == "completed"
-    assert len(await core.records("run.halted")) == 2
+    assert ((await core.run(view)).state, len(await core.records("run.halted"))) == ("completed", 2)
     assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
     assert len(mailbox.state()["sent"]) == 1
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_a_yes_to_one_question_is_none_to_the_second(core: Core, mailbox: Mailbox) -> None:
-    """Approving covers exactly one digest; the old one decides nothing any more."""
-    first = await asked(core, "chain")
-    await core.approve(first)
-    second = await core.back(first)
-    with pytest.raises(Conflict, match="changed while you answered"):
-        await core.app.approvals.approve(second.approval_id, first.digest)
-    assert mailbox.state()["sent"] == []
-
-
 @pytest.mark.actions(chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
-async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(
-    start: Start, mailbox: Mailbox
-) -> None:
+async def test_a_halted_run_waits_over_a_restart(start: Start, mailbox: Mailbox) -> None:
     """Pending is pending after a crash; its finished steps stay finished."""
     async with start() as core:
         second = await halted(core)
     async with start() as core:
         (again,) = await core.approvals()
-        assert again.state == "pending"
-        assert statuses(again) == statuses(second)
+        assert (again.state, statuses(again)) == ("pending", statuses(second))
         assert sent_to(again, "bcc") == sent_to(second, "bcc")
         await core.approve(again)
         last = await core.back(again)
@@ -154,9 +153,7 @@ async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(
 
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 @pytest.mark.core(settings=Settings(expires_seconds=60))
-async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(
-    core: Core, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_a_question_has_a_deadline(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
     """Human time is not execution time; what is asked now was not known before."""
     first = await asked(core, "chain")
     clock.advance(50)
@@ -172,18 +169,14 @@ async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(
     assert mailbox.state()["sent"] == []
 
 
-async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(
-    start: Start, home: Path, mailbox: Mailbox
-) -> None:
+async def test_a_missing_value_ends_the_run(start: Start, home: Path, mailbox: Mailbox) -> None:
     """A miss in a step's output fails the run before that step, with what had run."""
     steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
     install_examples(home, chain=chain("chain", *steps))
     async with start() as core:
         first = await asked(core, "chain")
-        over = await core.run(first)
-        assert over.state == "failed"
-        failure = await core.failure(over)
-        assert failure.details["completed_steps"] == ["find"]
+        assert (await core.run(first)).state == "failed"
+        assert (await core.failure(first)).details["completed_steps"] == ["find"]
         assert await core.records("run.halted") == []
     assert mailbox.state()["sent"] == []
 
@@ -195,20 +188,6 @@ async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Ma
     assert mailbox.state()["sent"] == []
     assert (await core.run(second)).state == "completed"
     assert len(mailbox.state()["sent"]) == 1
-
-
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(core: Core) -> None:
-    """Another output of the earlier step is another digest, all else being equal."""
-    second = await halted(core)
-    live_run = core.live(second)
-    assert live_run.row.progress is not None
-    other = replace(live_run.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
-    digest, words = live_run.consent(live_run.preview, replace(live_run.row, progress=other))
-    assert digest != second.digest
-    assert words != second.words
-    again, _ = live_run.consent(live_run.preview)
-    assert again == second.digest
 
 
 async def test_the_wall_time_goes_on_where_it_stood(
@@ -224,16 +203,13 @@ async def test_the_wall_time_goes_on_where_it_stood(
         run_on_request(mailbox, "GET drafts", lambda: clock.advance(15))
         await core.approve(first)
         second = await core.back(first)
-        live_run = core.live(second)
-        assert live_run.row.progress.elapsed == 15.0
+        assert core.live(second).row.progress.elapsed == 15.0
         mailbox.control(fail={"op": "list", "status": 503, "times": 1})
         run_on_request(mailbox, "GET drafts", lambda: clock.advance(14.5))
         await core.approve(second)
         # A repeat would wait for a second, and less than that is left.
-        over = await core.ended(second)
-        assert over.state == "failed"
-        failure = await core.failure(over)
-        assert failure.details["completed_steps"] == ["find", "send"]
+        assert (await core.ended(second)).state == "failed"
+        assert (await core.failure(second)).details["completed_steps"] == ["find", "send"]
     assert len(mailbox.state()["sent"]) == 1
 
 
@@ -256,3 +232,156 @@ async def test_every_step_stands_in_the_item_though_none_needs_another(start: St
         assert sent_to(view, "read") == {"max_results": "1"}
         (waits,) = (each for each in core.app.library.items() if each.name == "chain")
         assert waits.steps == steps
+
+
+OTHER = "r-8842190312"
+ASKED = {"id": DRAFT, "to": "mallory@evil.example"}
+EDIT = {"id": OTHER, "to": "sam@helio.example"}
+
+
+def edit(view: ApprovalView, **args: Any) -> EditCall:
+    return EditCall(approval_id=view.approval_id, digest=view.digest, args=args)
+
+
+async def edited(core: Core, view: ApprovalView, **args: Any) -> ApprovalView:
+    """Edit the call of *view*, and return the view once it can be decided on."""
+    await core.do(edit(view, **args))
+    return await core.looked(view.approval_id, after=view.version)
+
+
+@pytest.mark.actions(readdress=readdress(""))
+async def test_what_a_person_changed_is_run(core: Core, home: Path, mailbox: Mailbox) -> None:
+    """Nothing of the first preview or its digest counts for the new arguments."""
+    view = await core.ask_for("readdress", ASKED)
+    changed = await edited(core, view, **EDIT)
+    assert changed.preview.fields != view.preview.fields
+    assert changed.drift is None
+    assert [(old.value, new.value) for old, new in changed.edits] == [
+        (ASKED[name], EDIT[name]) for name in ("id", "to")
+    ]
+    assert result_body(await core.result(view.approval_id)).keys().isdisjoint({"edited_by_person"})
+    with pytest.raises(Conflict, match="changed while you answered"):
+        await core.approve(view)
+    await core.run(changed)
+    assert (writes(mailbox).count(f"PUT {OTHER}"), writes(mailbox).count(f"PUT {DRAFT}")) == (1, 0)
+    body = result_body(await core.result(view.approval_id))
+    assert body.get("edited_by_person") == {"changed": ("id", "to"), "args": EDIT}
+    (record,) = await core.records("approval.edited")
+    (asked,) = await core.records("run.requested")
+    assert (record["changed"], record["actor"]) == (["id", "to"], "person")
+    assert record["asked_sha256"] == asked["args_sha256"] != record["args_sha256"]
+    assert not any(text in str(record) for text in (*ASKED.values(), *EDIT.values()))
+    assert audit_problems(home) == []
+
+
+@pytest.mark.actions(readdress=readdress(""))
+async def test_the_agents_repeat_joins_the_edited_call(start: Start, home: Path) -> None:
+    async with start() as core:
+        view = await core.ask_for("readdress", ASKED, key="once")
+        await edited(core, view, to=None)
+        for key in (None, "once"):
+            again = await core.call("readdress", ASKED, key=key)
+            assert (again.attached, again.row.approval_id) == (True, view.approval_id)
+        session = core.session
+    async with start() as core:
+        changed = await core.looked(view.approval_id)
+        assert [new.missing for _, new in changed.edits] == [True]
+        again = await core.call("readdress", ASKED, session=session)
+        assert (again.attached, again.row.approval_id) == (True, view.approval_id)
+        await core.run(changed)
+        row: RunRecord = await core.app.approvals.wait_for_result(
+            session.session_id, view.approval_id, 0
+        )
+        assert (row.edited_names, row.args) == (("to",), {"id": DRAFT})
+    assert audit_problems(home) == []
+
+
+@pytest.mark.actions(readdress=readdress(""))
+async def test_an_edit_that_is_refused_changes_nothing(core: Core) -> None:
+    view = await core.ask_for("readdress", ASKED)
+    for args, why in (
+        ({"id": None}, '"id" is required.'),
+        ({"to": 5, "cc": ""}, '"cc" is unknown.*"to" must be a string'),
+    ):
+        with pytest.raises(InvalidArguments, match=why):
+            await core.do(edit(view, **args))
+    with pytest.raises(Conflict, match="these arguments already"):
+        await core.do(edit(view, **ASKED))
+    await core.app.approvals.refresh(view.approval_id)
+    again = await core.looked(view.approval_id, after=view.version)
+    unseen = EditCall(approval_id=view.approval_id, digest="0" * 64, args=EDIT)
+    with pytest.raises(Conflict, match="changed while you answered"):
+        await core.do(unseen)
+    assert (again.digest, again.edits) == (view.digest, ())
+    assert (await core.run(again)).state == "completed"
+    with pytest.raises(Conflict, match="answered already"):
+        await core.do(edit(again, **EDIT))
+    assert await core.records("approval.edited") == []
+
+
+@pytest.mark.actions(find_then_send=chain("find-then-send", *FINDS_THEN_SENDS, preview=False))
+async def test_a_call_without_a_preview_is_edited_until_it_has_begun(core: Core) -> None:
+    """What a yes covers is known at once; after a halt its first steps ran with what was approved."""
+    view = await core.ask_for("find-then-send", {"draft_id": DRAFT})
+    changed = await edited(core, view, draft_id=OTHER)
+    assert changed.digest not in ("", view.digest)
+    await core.approve(changed)
+    halted = await core.back(changed)
+    assert halted.inputs == ()
+    with pytest.raises(Conflict, match="has begun"):
+        await core.do(edit(halted, draft_id=DRAFT))
+
+
+@pytest.mark.actions(readdress=readdress(""))
+async def test_what_the_agent_sent_cannot_be_forged_in_the_database(core: Core, home: Path) -> None:
+    view = await core.ask_for("readdress", ASKED)
+    changed = await edited(core, view, to="sam@helio.example")
+    change_rows(home, """UPDATE runs SET asked_args = '{"id":"another"}'""")
+    assert any("asked_sha256" in each for each in problem_messages(home))
+    assert (await core.run(changed)).state == "failed"
+
+
+@pytest.mark.actions(readdress=readdress(""))
+async def test_of_a_denied_call_no_edit_is_told(core: Core, home: Path, clock: FrozenClock) -> None:
+    """What it had sent is deleted with the rest, when that is over its time."""
+    view = await core.ask_for("readdress", ASKED)
+    changed = await edited(core, view, to="sam@helio.example")
+    await core.app.approvals.deny(changed.approval_id, "not now")
+    await core.ended(view)
+    assert "edited_by_person" not in result_body(await core.result(view.approval_id))
+    assert ASKED["to"].encode() in database_bytes(home)
+    clock.advance(31 * DAY)
+    await core.app.contents.forget_due()
+    assert ASKED["to"].encode() not in database_bytes(home)
+    assert audit_problems(home) == []
+
+
+async def test_rules_deny_an_edited_call_and_never_allow_it(home: Path, mailbox: Mailbox) -> None:
+    """By its arguments the edit itself is refused; by what is then fetched, the call is denied as any other."""
+    rules = """
+[[rule]]
+actions = ["readdress"]
+decision = "allow"
+where = { "args.to" = { only = ["sam@helio.example"] } }
+other_args = "any"
+[[rule]]
+actions = ["readdress"]
+decision = "deny"
+where = { "args.to" = { within = "evil.example" } }
+[[rule]]
+actions = ["readdress"]
+decision = "deny"
+where = { "fetched.Subject" = { like = "*Angebot*" } }
+"""
+    install_examples(home, readdress=readdress(""))
+    async with Core.open(home, mailbox, policy=policy(rules)) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": "anna@nordlicht.example"})
+        with pytest.raises(Conflict, match="Nothing changed"):
+            await core.do(edit(view, to="mallory@evil.example"))
+        changed = await edited(core, view, to="sam@helio.example")
+        assert (changed.edits[0][1].value, changed.decided_by) == ("sam@helio.example", "")
+        again = await edited(core, changed, to="anna@nordlicht.example")
+        assert (again.edits, again.decided_by) == ((), "")
+        await core.do(edit(again, id=OTHER))
+        denied = await core.ended(view)
+        assert (denied.state, denied.decided_by) == ("denied", "policy.toml:11")

@@ -1,6 +1,5 @@
 """Reading back what an approved run was to change: compared, recorded, for the person alone."""
 
-from collections.abc import Callable
 from pathlib import Path
 from time import time
 from typing import Any
@@ -13,6 +12,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.preview.fetcher import Purpose
+from tests.core.runs.test_unknown_outcomes import deny_others
 from tests.support.core_harness import (
     DRAFT,
     UPDATE_DRAFT,
@@ -41,20 +41,15 @@ def library(home: Path) -> None:
 
 async def ended_call(core: Core) -> ApprovalView:
     """Return the call at its end, as the agent has its answer."""
-    view = await core.ask_for("readdress", ARGUMENTS)
-    end = await core.run(view)
+    end = await core.run(await core.ask_for("readdress", ARGUMENTS))
     assert end.state == "completed"
     return end
 
 
-def before_read_back(mailbox: Mailbox, then: Callable[[], object]) -> None:
-    """Have *then* happen as the service is asked for the first time after the change."""
-    run_on_request(mailbox, PUT, lambda: run_on_request(mailbox, GET, then))
-
-
 def meddle(mailbox: Mailbox, **change: str) -> None:
     """Have somebody else change the draft just before it is read back."""
-    before_read_back(mailbox, lambda: mailbox._state.apply({"change": {"id": DRAFT, **change}}))
+    then = lambda: mailbox._state.apply({"change": {"id": DRAFT, **change}})  # noqa: E731
+    run_on_request(mailbox, PUT, lambda: run_on_request(mailbox, GET, then))
 
 
 async def outcomes(core: Core) -> list[dict[str, Any]]:
@@ -82,9 +77,7 @@ async def test_a_change_is_read_back_once_and_found_there(core: Core, mailbox: M
         await core.do(MarkReadBackSeen(run_id=end.run_id))
 
 
-async def test_what_the_service_does_not_hold_is_shown_field_by_field(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_what_the_service_does_not_hold_is_shown(core: Core, mailbox: Mailbox) -> None:
     """New values are the agent's words; a field that was to stay is what was fetched."""
     view = await core.ask_for("readdress", ARGUMENTS)
     subject = next(f.value for f in view.preview.fields if f.label == "Subject")
@@ -92,32 +85,24 @@ async def test_what_the_service_does_not_hold_is_shown_field_by_field(
     await core.approve(view)
     read = await core.read_back(view)
     assert (read.status, read.labels, read.waits_to_be_seen) == ("differs", ("To", "Subject"), True)
-    assert [
-        (each.approved.value, each.found.value, each.from_agent) for each in read.differing
-    ] == [(NEW, "eve@evil.example", True), (subject, "Hello", False)]
+    found = [(each.approved.value, each.found.value, each.from_agent) for each in read.differing]
+    assert found == [(NEW, "eve@evil.example", True), (subject, "Hello", False)]
     (record,) = await outcomes(core)
     assert (record["event"], record["fields"]) == ("read_back.differed", ["To", "Subject"])
     assert not {"eve@evil.example", NEW, subject} & set(str(record).split("'"))
 
 
 @pytest.mark.usefixtures("three_are_recent")
-async def test_a_difference_waits_over_restarts_until_a_person_saw_it(
-    start: Start, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_a_difference_waits(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
     """However many calls ended after it; what differed is not on disk, but which fields did."""
     async with start() as core:
         meddle(mailbox, to="eve@evil.example")
         end = await ended_call(core)
         await core.read_back(end)
         await core.app.approvals.mark_delivered(end.approval_id)
-        for number in range(4):
-            other = await core.ask(f"r-{number}")
-            await core.app.approvals.deny(other.approval_id, "")
-            await core.app.approvals.mark_delivered(other.approval_id)
-            clock.advance(3)
+        await deny_others(core, clock)
     async with start() as core:
-        views = {each.run_id: each for each in await core.approvals()}
-        read = views[end.run_id].read_back
+        (read,) = [each.read_back for each in await core.approvals() if each.run_id == end.run_id]
         assert (read.waits_to_be_seen, read.labels, read.differing) == (True, ("To",), ())
         await core.do(MarkReadBackSeen(run_id=end.run_id))
         (record,) = await core.records("read_back.seen")
@@ -129,8 +114,8 @@ async def test_a_difference_waits_over_restarts_until_a_person_saw_it(
         assert end.run_id not in {each.run_id for each in await core.approvals()}
         with pytest.raises(NotFound):
             await core.do(MarkReadBackSeen(run_id=end.run_id))
-        opened = await core.opened(end.run_id)
-        assert (opened.approval.read_back.seen, opened.approval.read_back.labels) == (True, ("To",))
+        read = (await core.opened(end.run_id)).approval.read_back
+        assert (read.seen, read.labels) == (True, ("To",))
 
 
 async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Mailbox) -> None:
@@ -139,8 +124,11 @@ async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Ma
     run_on_request(mailbox, PUT, lambda: mailbox._state.apply(failing))
     end = await ended_call(core)
     read = await core.read_back(end)
-    assert (read.status, read.waits_to_be_seen) == ("unavailable", False)
-    assert "503" in read.reason
+    assert (read.status, read.waits_to_be_seen, "503" in read.reason) == (
+        "unavailable",
+        False,
+        True,
+    )
     await core.app.approvals.mark_delivered(end.approval_id)
     view = await core.ask_for("readdress", ARGUMENTS)
     while core.app.previews._is_within_rate(core.session.session_id):
@@ -148,17 +136,13 @@ async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Ma
     before = len(writes(mailbox))
     await core.approve(view)
     read = await core.read_back(view)
-    assert (read.status, read.reason) == (
-        "unavailable",
-        "this session asked for more than 30 previews in a minute",
-    )
+    expected = ("unavailable", "this session asked for more than 30 previews in a minute")
+    assert (read.status, read.reason) == expected
     assert writes(mailbox)[before:] == [GET, GET, PUT]
     assert [record["event"] for record in await outcomes(core)] == ["read_back.unavailable"] * 2
 
 
-async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_our_own_fault_is_on_record(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise it would be under way for ever, and nothing on record; what went wrong quotes nothing."""
     async with start() as core:
         look = core.app.previews.look
@@ -170,21 +154,16 @@ async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
 
         monkeypatch.setattr(core.app.previews, "look", fail)
         read = await core.read_back(await ended_call(core))
-        assert read.status == "unavailable"
-        assert NEW not in read.reason
+        assert (read.status, NEW in read.reason) == ("unavailable", False)
         (record,) = await outcomes(core)
         assert record["event"] == "read_back.unavailable"
 
 
-async def test_nothing_is_asked_through_an_action_that_is_not_accepted_any_more(
-    core: Core, mailbox: Mailbox, home: Path
-) -> None:
+async def test_an_unaccepted_action_reads_nothing(core: Core, mailbox: Mailbox, home: Path) -> None:
     """The file is looked for again before the service is asked."""
     run_on_request(mailbox, PUT, (home / "actions" / "readdress.md").unlink)
-    end = await ended_call(core)
-    read = await core.read_back(end)
-    assert read.status == "unavailable"
-    assert "readdress" in read.reason
+    read = await core.read_back(await ended_call(core))
+    assert (read.status, "readdress" in read.reason) == ("unavailable", True)
     assert writes(mailbox)[-1] == PUT
 
 
@@ -199,15 +178,12 @@ async def test_a_restart_before_the_reading_claims_nothing(start: Start, mailbox
 
 
 @pytest.mark.parametrize("effect", ["change", "create", "send"])
-async def test_nothing_is_read_back_where_the_file_does_not_say_what_should_be_there(
-    start: Start, home: Path, effect: str
-) -> None:
+async def test_nothing_is_read_back_unsaid(start: Start, home: Path, effect: str) -> None:
     install_examples(home, readdress=readdress("", effect), update_draft=UPDATE_DRAFT)
     async with start() as core:
         end = await ended_call(core)
         await core.call("update-draft", {"id": DRAFT, "to": NEW})
-        run = core.live(end)
-        assert run.read_back is None
+        assert core.live(end).read_back is None
         assert not core.app.outcomes._tasks
 
 
@@ -230,7 +206,11 @@ async def test_what_was_created_is_read_back_by_what_the_run_returned(
 async def test_a_difference_keeps_its_call_until_seen(start: Start, mailbox: Mailbox) -> None:
     """However old it is; then it is deleted as any other."""
     clock = FrozenClock(time())
-    query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs"
+
+    async def kept(core: Core) -> object:
+        query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs"
+        return await core.app.database.read(lambda c: c.execute(query).fetchone())
+
     async with start() as core:
         view = await core.ask_for("readdress", ARGUMENTS)
         meddle(mailbox, to="eve@evil.example")
@@ -238,9 +218,9 @@ async def test_a_difference_keeps_its_call_until_seen(start: Start, mailbox: Mai
         assert (await core.read_back(view)).status == "differs"
     clock.advance(40 * 86400)
     async with start(clock=clock) as core:
-        assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(1, 1)]
+        assert await kept(core) == (1, 1)
         await core.do(MarkReadBackSeen(run_id=view.run_id))
         clock.advance(3601)
         await core.app.contents.forget_due()
-        assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(0, 0)]
+        assert await kept(core) == (0, 0)
         assert (await core.app.audit.verify()).problems == ()

@@ -1,10 +1,13 @@
-"""Rules of `policy.toml` and grants answer calls by what was fetched; whatever they do not mean waits for the person."""
+"""Rules of `policy.toml` and grants answer calls by what was fetched, and say so; whatever they do not mean waits
+for the person.
+"""
 
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +23,24 @@ from aileron_core.console_port.intents import (
     StopEverything,
 )
 from aileron_core.console_port.standing import FieldTest, GrantTerms
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
-from aileron_core.policy.model import Policy
+from aileron_core.policy.model import Decision, Policy, Verdict
 from aileron_core.policy.policy_file import parse_policy
 from aileron_core.runs import GateAnswer, LiveRun
+from aileron_core.runs.grants import Grant
+from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.transitions import RunState
 from aileron_core.vault.secret import Secret
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.text import plain_text
 from tests.support.core_harness import (
     DRAFT,
     PASSPHRASE,
     Core,
     Mailbox,
+    Start,
     change_rows,
     hold_answers,
     install_examples,
@@ -70,6 +79,12 @@ async def opened(
         yield core
 
 
+@pytest.fixture
+def opens(tmp_path: Path, mailbox: Mailbox) -> Start:
+    """Opens a core with the text of `policy.toml` and of `readdress`, and other options of `Core.open`."""
+    return partial(opened, tmp_path, mailbox)
+
+
 async def end(core: Core, answer: GateAnswer) -> RunRecord:
     """Return the run once the agent has its result, or it waits for the person."""
     approval = answer.row.approval_id or ""
@@ -80,11 +95,19 @@ async def end(core: Core, answer: GateAnswer) -> RunRecord:
     return run.row
 
 
-async def test_a_rule_over_what_was_fetched_answers_in_the_background_and_is_on_record(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
-    async with opened(tmp_path, mailbox, ALLOWED) as core:
-        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+async def called(core: Core, to: str, **more: str) -> RunRecord:
+    """Call `readdress`, and return its run as `end` does."""
+    return await end(core, await core.call("readdress", {"id": DRAFT, "to": to, **more}))
+
+
+async def granted(core: Core, to: str = ANNA, **more: Any) -> Grant:
+    """Ask for `readdress`, and grant the shape 3 beside the call."""
+    return await grant(core, await core.ask_for("readdress", {"id": DRAFT, "to": to}), 3, **more)
+
+
+async def test_a_rule_answers_unseen_and_is_on_record(opens: Start, mailbox: Mailbox) -> None:
+    async with opens(ALLOWED) as core:
+        row = await called(core, ANNA)
         assert (row.state, row.decided_by) == ("completed", "policy.toml:2")
         assert core.views(row.approval_id or "") == []
         assert writes(mailbox)[-1] == f"PUT {DRAFT}"
@@ -92,7 +115,7 @@ async def test_a_rule_over_what_was_fetched_answers_in_the_background_and_is_on_
         labels = ["args.id", "args.to", "fetched.To", "fetched.Subject"]
         assert (record["by"], record["looked_at"]) == ("policy.toml:2", labels)
         assert ANNA not in str(await core.records())
-    async with opened(tmp_path, mailbox) as core:  # another console has it of the record
+    async with opens() as core:  # another console has it of the record
         said = "allowed by policy.toml:2, which looked at args.id, args.to, fetched.To, fetched.Subject"
         assert (await core.opened(row.run_id)).approval.rule == said
 
@@ -111,9 +134,9 @@ async def test_a_rule_over_what_was_fetched_answers_in_the_background_and_is_on_
     ],
 )  # fmt: skip
 async def test_what_a_rule_does_not_mean_waits_for_the_person(
-    tmp_path: Path, mailbox: Mailbox, rule: str, args: dict[str, str], state: str
+    opens: Start, mailbox: Mailbox, rule: str, args: dict[str, str], state: str
 ) -> None:
-    async with opened(tmp_path, mailbox, f'[[rule]]\nactions = ["read*"]\n{rule}') as core:
+    async with opens(f'[[rule]]\nactions = ["read*"]\n{rule}') as core:
         answer = await core.call("readdress", args)
         if answer.row.state is RunState.DENIED:
             assert writes(mailbox) == []  # by its arguments alone, before anything is fetched
@@ -122,15 +145,13 @@ async def test_what_a_rule_does_not_mean_waits_for_the_person(
             assert (await end(core, answer)).state == state
 
 
-async def test_a_rule_asks_where_the_preview_is_missing_and_of_what_is_not_gated(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_a_rule_asks_without_a_preview_and_of_what_is_free(opens: Start) -> None:
     rules = (
         '[[rule]]\nactions = ["readdress"]\ndecision = "deny"\nwhere = { "fetched.To" = "absent" }\n'
         '[[rule]]\nactions = ["get-draft"]\ndecision = "ask"\nreason = "I look at mail myself"\n'
         '[[rule]]\nactions = ["list-*"]\ndecision = "deny"\n'
     )
-    async with opened(tmp_path, mailbox, rules) as core:
+    async with opens(rules) as core:
         lost = await end(core, await core.call("readdress", {"id": "r-1"}))
         assert lost.state == "pending"
         (view,) = core.views(lost.approval_id or "")
@@ -143,7 +164,7 @@ async def test_a_rule_asks_where_the_preview_is_missing_and_of_what_is_not_gated
         '[[rule]]\nactions = ["get-*"]\neffects = ["read"]\ndecision = "allow"\nother_args = "any"\n'
         '[[rule]]\nactions = ["get-*"]\ndecision = "allow"\nwhere = { "args.id" = { within = "a.example" } }\n'
     )
-    async with opened(tmp_path, mailbox, named) as core:  # what a read's address could carry away
+    async with opens(named) as core:  # what a read's address could carry away
         states = [
             (await core.call("get-draft", {"id": each})).row.state
             for each in (DRAFT, "https://a.example/x", *AWAY)
@@ -153,10 +174,8 @@ async def test_a_rule_asks_where_the_preview_is_missing_and_of_what_is_not_gated
             assert (await end(core, GateAnswer(row=run.row, attached=False))).state == "pending"
 
 
-async def test_a_grant_answers_later_calls_of_its_shape_and_nothing_else(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
-    async with opened(tmp_path, mailbox) as core:
+async def test_a_grant_answers_calls_of_its_shape_alone(opens: Start, mailbox: Mailbox) -> None:
+    async with opens() as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
         offered = await offers(core, view)
         assert [each.number for each in offered.offers] == [1, 3]
@@ -167,22 +186,22 @@ async def test_a_grant_answers_later_calls_of_its_shape_and_nothing_else(
         assert (row.state, row.decided_by) == ("completed", "grant g1")
         assert (made.view.used, made.view.calls) == (1, (row.run_id,))
         # An argument that was not there, another recipient by now, another session: each asks.
-        more = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA, "bcc": ANNA}))
+        more = await called(core, ANNA, bcc=ANNA)
         mailbox.control(change={"id": DRAFT, "to": "anna.brandt@nordl1cht.example"})
-        other = await end(core, await core.call("readdress", {"id": DRAFT, "to": "x@y.example"}))
+        other = await called(core, "x@y.example")
         await launched(core)
         mailbox.control(change={"id": DRAFT, "to": ANNA})
-        session = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        session = await called(core, ANNA)
         assert [each.state for each in (more, other, session)] == ["pending"] * 3
         (view,) = core.views(more.approval_id or "")
         assert view.rule == "grant g1 does not answer this, because of args.bcc"
 
 
-async def test_a_call_that_came_back_to_the_person_is_tried_no_second_time(
-    tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+async def test_a_call_that_came_back_is_tried_no_more(
+    opens: Start, tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not after the vault was locked and unlocked, and not by another console."""
-    async with opened(tmp_path, mailbox, ALLOWED) as core:
+    async with opens(ALLOWED) as core:
         with monkeypatch.context() as once:
             once.setattr(core.app.standing, "still_holds", lambda _: False)
             answer = await core.call("readdress", {"id": DRAFT, "to": ANNA})
@@ -199,24 +218,18 @@ async def test_a_call_that_came_back_to_the_person_is_tried_no_second_time(
         assert f"PUT {DRAFT}" not in writes(mailbox)
 
 
-async def test_what_a_call_reaches_stays_also_where_an_argument_would_change_it(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_an_argument_changes_nothing_of_what_a_call_reaches(opens: Start) -> None:
     """The fetched recipient is the same; the argument says who becomes it."""
     changes = 'changes = { To = "${args.to}" }\nreach = ["To"]\n'
-    async with opened(tmp_path, mailbox, action=readdress(changes)) as core:
-        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
-        await grant(core, view, 3)
-        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": "x@evil.example"}))
+    async with opens(action=readdress(changes)) as core:
+        await granted(core)
+        row = await called(core, "x@evil.example")
         assert row.state == "pending"
 
 
-async def test_fifty_calls_at_once_use_a_grant_no_more_often_than_it_says(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
-    async with opened(tmp_path, mailbox) as core:
-        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
-        made = await grant(core, view, 3, uses=7, scope="project")
+async def test_no_grant_is_used_more_often_than_it_says(opens: Start, mailbox: Mailbox) -> None:
+    async with opens() as core:
+        made = await granted(core, uses=7, scope="project")
         sessions = [(await open_session(core.app, opened_by="launch")).session for _ in range(5)]
         calls = [
             core.call("readdress", {"id": DRAFT, "to": f"{n}@a.example"}, session=each)
@@ -231,9 +244,7 @@ async def test_fifty_calls_at_once_use_a_grant_no_more_often_than_it_says(
 
 
 @pytest.mark.parametrize("stop", ["revoke", "pause", "lock", "session", "everything"])
-async def test_a_call_whose_grant_ended_while_it_was_checked_waits_for_the_person(
-    tmp_path: Path, mailbox: Mailbox, stop: str
-) -> None:
+async def test_a_call_whose_grant_ended_waits(opens: Start, mailbox: Mailbox, stop: str) -> None:
     held = list[Callable[[], Awaitable[None]]]()
     with ExitStack() as stack:
 
@@ -241,10 +252,9 @@ async def test_a_call_whose_grant_ended_while_it_was_checked_waits_for_the_perso
             if name == "after approval.standing":
                 held.append(stack.enter_context(hold_answers(mailbox, f"GET {DRAFT}")))
 
-        async with opened(tmp_path, mailbox, failpoint=failpoint) as core:
+        async with opens(failpoint=failpoint) as core:
             core.app.vault.create(Secret(PASSPHRASE))
-            view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
-            made = await grant(core, view, 3)
+            made = await granted(core)
             answer = await core.call("readdress", {"id": DRAFT, "to": "x@y.example"})
             await core.until(lambda: held or None)
             await held[0]()
@@ -266,10 +276,8 @@ async def test_a_call_whose_grant_ended_while_it_was_checked_waits_for_the_perso
             assert writes(mailbox).count(f"PUT {DRAFT}") == 1
 
 
-async def test_what_drifts_is_the_persons_and_a_grant_beside_it_ends(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
-    async with opened(tmp_path, mailbox) as core:
+async def test_a_grant_ends_beside_what_drifts(opens: Start, mailbox: Mailbox) -> None:
+    async with opens() as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
         terms = await terms_of(core, view, 3)
         mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
@@ -280,12 +288,10 @@ async def test_what_drifts_is_the_persons_and_a_grant_beside_it_ends(
         assert record["summary"] == "The grant g1 ended: the call beside it waits again"
 
 
-async def test_a_grant_rests_from_a_call_that_ended_otherwise_until_a_person_looked(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_a_grant_rests_until_a_difference_is_seen(opens: Start, mailbox: Mailbox) -> None:
     """The service stored another recipient: there is a row, and later calls of the shape wait."""
     changes = 'changes = { To = "${args.to}" }\nreach = ["Subject"]\n'
-    async with opened(tmp_path, mailbox, action=readdress(changes)) as core:
+    async with opens(action=readdress(changes)) as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": "one@a.example"})
         made = await grant(core, view, 3)
         await core.read_back(view)
@@ -299,48 +305,40 @@ async def test_a_grant_rests_from_a_call_that_ended_otherwise_until_a_person_loo
         assert row.decided_by == "grant g1"
         seen = await core.until(lambda: (core.views(row.approval_id or "") or [None])[-1])
         assert made.view.rests == "the service holds something else"
-        later = await end(core, await core.call("readdress", {"id": DRAFT, "to": "c@a.example"}))
+        later = await called(core, "c@a.example")
         assert later.state == "pending"
         await core.do(MarkReadBackSeen(run_id=seen.run_id))
         assert made.view.rests == ""
 
 
-async def test_a_session_that_opened_itself_matches_no_grant_and_makes_none(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_a_session_that_opened_itself_has_no_grants(opens: Start) -> None:
     """Though it says that it is the agent, at the place, for which one was made."""
-    async with opened(tmp_path, mailbox) as core:
-        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
-        await grant(core, view, 3, scope="project")
+    async with opens() as core:
+        await granted(core, scope="project")
         core.session = (await open_session(core.app)).session
-        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        row = await called(core, ANNA)
         assert row.state == "pending"
         view = await core.looked(row.approval_id or "")
         assert "opened itself" in (await offers(core, view)).why_none
 
 
-async def test_a_grant_is_of_the_action_and_account_that_were_shown_with_it(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_a_grant_ends_with_the_file_of_its_action(opens: Start, tmp_path: Path) -> None:
     """With another file of the action, once that is accepted, it has ended."""
-    async with opened(tmp_path, mailbox) as core:
-        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
-        await grant(core, view, 3)
+    async with opens() as core:
+        await granted(core)
         other = READDRESS.replace("0.1.0", "0.1.1", 1)
         (tmp_path / "actions" / "readdress.md").write_text(other)
         await core.app.library.load()
         await core.app.library.accept_all()
         (record,) = await core.until_record("grant.ended")
         assert record["summary"] == "The grant g1 ended: its action has changed"
-        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        row = await called(core, ANNA)
         assert row.state == "pending"
 
 
-async def test_a_denial_that_stands_goes_over_a_rule_that_allows(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_a_denial_that_stands_goes_over_a_rule_that_allows(opens: Start) -> None:
     """Also for the agent's own session; without a row. The agent reads that it is a boundary."""
-    async with opened(tmp_path, mailbox, ALLOWED.replace("readdress", "read*")) as core:
+    async with opens(ALLOWED.replace("readdress", "read*")) as core:
         core.session = (await open_session(core.app)).session
         view = await core.ask_for("readdress", {"id": DRAFT, "to": "x@y.example"})
         tests = (("args.to", FieldTest("is", ("x@y.example",))),)
@@ -353,7 +351,7 @@ async def test_a_denial_that_stands_goes_over_a_rule_that_allows(
         await core.app.approvals.deny(view.approval_id, "no", grant=stands)
         await core.app.approvals.mark_delivered(view.approval_id)
         for to, by in (("X@y.example", "grant d1"), (ANNA, "policy.toml:2")):
-            row = await end(core, await core.call("readdress", {"id": DRAFT, "to": to}))
+            row = await called(core, to)
             assert row.decided_by == by
             assert core.views(row.approval_id or "") == []
             said = row.failure.message if row.failure is not None else ""
@@ -363,11 +361,9 @@ async def test_a_denial_that_stands_goes_over_a_rule_that_allows(
             assert re.fullmatch(boundary if by == "grant d1" else "", said)
 
 
-async def test_no_grant_is_made_that_the_call_or_its_action_does_not_have(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
-    async with opened(
-        tmp_path, mailbox, '[[rule]]\nactions = ["readdress"]\ndecision = "ask"\ngrants = false\n'
+async def test_no_grant_is_made_that_was_not_offered(opens: Start) -> None:
+    async with opens(
+        '[[rule]]\nactions = ["readdress"]\ndecision = "ask"\ngrants = false\n'
     ) as core:
         view = await core.ask_for("readdress", {"id": DRAFT})
         assert "policy.toml:1 has it asked" in (await offers(core, view)).why_none
@@ -383,27 +379,22 @@ async def test_no_grant_is_made_that_the_call_or_its_action_does_not_have(
         assert core.live(view).row.state == "pending"
 
 
-async def test_a_grant_never_runs_what_a_rule_that_denies_could_not_read(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_no_grant_runs_what_a_denying_rule_could_not_read(opens: Start) -> None:
     rule = '[[rule]]\nactions = ["readdress"]\ndecision = "deny"\nwhere = { "args.to" = { within = "evil.example" } }\n'
     subject = readdress('reach = ["Subject"]\n')
-    async with opened(tmp_path, mailbox, rule, action=subject) as core:
-        view = await core.ask_for("readdress", {"id": DRAFT, "to": "sam@helio.example"})
-        await grant(core, view, 3)
-        fine = await end(
-            core, await core.call("readdress", {"id": DRAFT, "to": "jo@helio.example"})
-        )
+    async with opens(rule, action=subject) as core:
+        await granted(core, "sam@helio.example")
+        fine = await called(core, "jo@helio.example")
         odd = {"id": DRAFT, "to": "x@evil.example; y@helio.example"}
         asked = await end(core, await core.call("readdress", odd))
         assert (fine.decided_by, asked.state) == ("grant g1", "pending")
 
 
-async def test_a_call_that_may_be_answered_is_nowhere_in_a_list_and_one_that_was_stays(
-    tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+async def test_a_call_that_may_be_answered_is_in_no_list(
+    opens: Start, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not in the console's, nor in the review page's, nor does the agent read that a person is asked."""
-    async with opened(tmp_path, mailbox, ALLOWED) as core:
+    async with opens(ALLOWED) as core:
         with hold_answers(mailbox, f"GET {DRAFT}") as reached:
             answer = await core.call("readdress", {"id": DRAFT, "to": ANNA})
             await reached()
@@ -421,13 +412,12 @@ async def test_a_call_that_may_be_answered_is_nowhere_in_a_list_and_one_that_was
         assert core.views(row.approval_id or "")[-1].state == "completed"
 
 
-async def test_a_grant_rests_from_an_unknown_outcome_on_also_for_what_it_had_answered(
-    tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+async def test_a_grant_rests_after_an_unknown_outcome(
+    opens: Start, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     action = readdress('reach = ["To"]\n').replace("idempotent = true\n", "")
-    async with opened(tmp_path, mailbox, action=action) as core:
-        view = await core.ask_for("readdress", {"id": DRAFT, "to": "a@a.example"})
-        made = await grant(core, view, 3, changed={"fetched.To": FieldTest("any")})
+    async with opens(action=action) as core:
+        made = await granted(core, "a@a.example", changed={"fetched.To": FieldTest("any")})
         both, carry_out = asyncio.Event(), core.app.approvals.runner.run
 
         async def once_both_are_answered(run: LiveRun) -> None:
@@ -452,42 +442,89 @@ async def test_a_grant_rests_from_an_unknown_outcome_on_also_for_what_it_had_ans
         assert made.view.rests == ""
 
 
-async def test_a_grant_ends_with_its_time_which_no_use_of_it_renews(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_a_grant_ends_with_its_time_which_no_use_of_it_renews(opens: Start) -> None:
     clock = FrozenClock()
     subject = readdress('reach = ["Subject"]\n')
-    async with opened(tmp_path, mailbox, action=subject, clock=clock) as core:
-        view = await core.ask_for("readdress", {"id": DRAFT, "to": "a@a.example"})
-        made = await grant(core, view, 3, seconds=900)
+    async with opens(action=subject, clock=clock) as core:
+        made = await granted(core, "a@a.example", seconds=900)
         ends_at = made.view.ends_at
         clock.advance(890)
-        used = await end(core, await core.call("readdress", {"id": DRAFT, "to": "b@a.example"}))
+        used = await called(core, "b@a.example")
         assert (used.decided_by, made.view.ends_at) == ("grant g1", ends_at)
         clock.advance(11)
-        late = await end(core, await core.call("readdress", {"id": DRAFT, "to": "c@a.example"}))
+        late = await called(core, "c@a.example")
         assert late.state == "pending"
         (record,) = await core.until_record("grant.ended")
         assert record["summary"] == "The grant g1 ended: its time is over"
 
 
-async def test_no_row_of_the_database_makes_or_widens_a_grant(
-    tmp_path: Path, mailbox: Mailbox
-) -> None:
+async def test_no_row_makes_a_grant(opens: Start, tmp_path: Path, mailbox: Mailbox) -> None:
     """Nor does one that says that a grant answered a call; and with the console each grant is gone."""
-    async with opened(tmp_path, mailbox) as core:
+    async with opens() as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
         change_rows(
             tmp_path,
             f"UPDATE runs SET decided_by = 'grant g1', state = 'approved' WHERE run_id = '{view.run_id}'",
         )
-        again = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        again = await called(core, ANNA)
         assert (again.run_id, again.state) == (view.run_id, "pending")
-    async with opened(tmp_path, mailbox) as core:
+    async with opens() as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": "sam@helio.example"})
         await grant(core, view, 1, scope="project")
         before = writes(mailbox).count(f"PUT {DRAFT}")
-    async with opened(tmp_path, mailbox) as core:
+    async with opens() as core:
         assert list(core.app.standing.grants) == []
-        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        row = await called(core, ANNA)
         assert (row.state, writes(mailbox).count(f"PUT {DRAFT}")) == ("pending", before)
+
+
+RULE = "files of this name may hold secrets"
+
+
+def have_rules_say(core: Core, decision: Decision, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the rules say *decision* of every call, as they do of those of built-in tools."""
+    find = core.app.library.find
+    verdict = Verdict(decision=decision, reason=RULE, about="a/.env")
+
+    def judged(name: str) -> ResolvedAction:
+        return replace(find(name), verdict=verdict)
+
+    monkeypatch.setattr(core.app.library, "find", judged)
+
+
+def drawn_rule(view: ApprovalView) -> str:
+    rows = [block for block in approval_blocks(view, 0.0) if plain_text(block.label) == "RULES"]
+    return "".join(plain_text(block.pieces) for block in rows)
+
+
+async def test_an_item_says_why_it_is_asked(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with start() as core:
+        have_rules_say(core, "ask", monkeypatch)
+        view = await core.ask()
+        assert drawn_rule(view) == f"asked because: {RULE}: a/.env"
+        (record,) = await core.records("run.requested")
+        assert record["rule"] == RULE
+    async with start() as core:
+        again = await core.looked(view.approval_id)
+        assert drawn_rule(again) == f"asked because: {RULE}"
+        await core.run(again)
+    async with start() as core:
+        assert drawn_rule((await core.opened(view.run_id)).approval) == f"asked because: {RULE}"
+
+
+async def test_what_ran_or_was_denied_says_why(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    have_rules_say(core, "allow", monkeypatch)
+    ran = await core.call("list-drafts", {})
+    have_rules_say(core, "deny", monkeypatch)
+    denied = await core.call("list-drafts", {})
+    assert [denied.row.state, denied.row.gated] == ["denied", False]
+    shown = (await core.opened(ran.row.run_id)).approval
+    assert drawn_rule(shown) == f"ran without asking because: {RULE}: a/.env"
+    shown = (await core.opened(denied.row.run_id)).approval
+    assert drawn_rule(shown) == f"denied because: {RULE}: a/.env"
+    (record,) = await core.records("run.denied_by_rule")
+    assert record["rule"] == RULE
+
+
+async def test_of_other_calls_no_rule_is_said(core: Core) -> None:
+    assert drawn_rule(await core.ask()) == ""

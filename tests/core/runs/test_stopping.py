@@ -1,32 +1,48 @@
-"""A person stops one run: whatever it waits in ends at once, and who stopped it is on record."""
+"""A person pauses all calls, or stops one run: what waits, what ends at once, and what is on record."""
 
 import asyncio
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aileron_core.connectors.stop_request import StopRequest
-from aileron_core.console_port.intents import StopRun
-from aileron_core.errors import Conflict, NotFound, StorageUnavailable
+from aileron_core.console_port.events import PauseChanged
+from aileron_core.console_port.intents import SetPause, StopRun, WithdrawAcceptance
+from aileron_core.errors import Conflict, NotFound, Paused, StorageUnavailable, Unauthorized
 from aileron_core.runs import LiveRun
+from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.transitions import RunState
-from tests.support.core_harness import Core, Mailbox, hold_answers, run, writes
-from tests.support.scripted_guest import install_sleeper, scripted_service, write_action
+from tests.support.core_harness import (
+    DRAFT,
+    PATIENCE,
+    UPDATE_DRAFT,
+    Core,
+    Mailbox,
+    Start,
+    hold_answers,
+    writes,
+)
+from tests.support.scripted_guest import (
+    ScriptedService,
+    install_sleeper,
+    write_action,
+)
 
 PROMPT = 10.0
 """Seconds within which a stopped run has ended, also on a busy machine; it would have gone on for a minute."""
 
 
 async def begun(core: Core, action: str) -> LiveRun:
-
-    def executing() -> list[LiveRun]:
-        own = [each for each in core.app.registry if each.row.action == action]
-        return [each for each in own if each.row.state is RunState.EXECUTING]
-
-    return (await core.until(executing))[0]
+    """Return the run of *action* once it executes."""
+    of = (action, RunState.EXECUTING)
+    runs = core.app.registry
+    return await core.until(
+        lambda: next((r for r in runs if (r.row.action, r.row.state) == of), None)
+    )
 
 
 @contextmanager
@@ -65,9 +81,7 @@ async def test_a_stopped_run_ends_in_the_middle_of_a_sleep(home: Path) -> None:
         assert records[-1]["stopped_by"] == "person"
 
 
-async def test_a_stopped_run_whose_request_waits_for_an_answer_has_an_unknown_outcome(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_run_stopped_while_a_request_waits_is_unknown(core: Core, mailbox: Mailbox) -> None:
     """The mail may have been sent: the call waits for the person, and is not repeated."""
     view = await core.ask()
     with hold_answers(mailbox, "POST send") as reached:
@@ -76,8 +90,7 @@ async def test_a_stopped_run_whose_request_waits_for_an_answer_has_an_unknown_ou
         with promptly():
             await core.app.approvals.stop(view.run_id)
             ended = await core.ended(view)
-    assert ended.state == "unknown"
-    assert ended.awaits_acknowledgement
+    assert (ended.state, ended.awaits_acknowledgement) == ("unknown", True)
     events = [each["event"] for each in await core.records() if each["run"] == view.run_id]
     assert events[-2:] == ["run.stopped", "run.unknown"]
     assert writes(mailbox).count("POST send") == 1
@@ -97,9 +110,7 @@ async def test_stopping_one_run_leaves_another_of_the_same_connector_alone(home:
         await calls[1]
 
 
-async def test_what_does_not_run_cannot_be_stopped_and_nothing_is_stopped_twice(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_only_what_runs_is_stopped_and_only_once(core: Core, mailbox: Mailbox) -> None:
     view = await core.ask()
     with pytest.raises(Conflict, match="does not run now"):
         await core.app.approvals.stop(view.run_id)
@@ -135,24 +146,20 @@ async def test_an_unrecorded_stop_still_stops(home: Path, monkeypatch: pytest.Mo
         assert (await core.records("run.failed"))[0]["stopped_by"] == "person"
 
 
-def test_a_run_that_had_sent_something_before_it_slept_is_unknown(home: Path) -> None:
+async def test_a_run_that_had_sent_something_before_it_slept_is_unknown(
+    home: Path, service: ScriptedService
+) -> None:
     """Its request was answered, but nobody knows what its connector had still to do."""
-    with scripted_service() as service:
-        request = {"method": "POST", "url": "https://sleeper.test/jobs", "body": "{}"}
-        hash_ = install_sleeper(home, seconds=60, requests=[request])
-        write_action(home, "long-work", hash_, LIMITS, idempotent=False)
-        routes = service.route("sleeper.test:443")
-
-        async def check() -> None:
-            async with Core.open(home, routes=routes) as core:
-                called = asyncio.create_task(core.call("long-work", {}))
-                live = await begun(core, "long-work")
-                await core.until(lambda: service.seen or None)
-                await core.app.approvals.stop(live.row.run_id)
-                assert (await called).row.state is RunState.UNKNOWN
-                assert [each.method for each in service.seen] == ["POST"]
-
-        run(check())
+    request = {"method": "POST", "url": "https://sleeper.test/jobs", "body": "{}"}
+    hash_ = install_sleeper(home, seconds=60, requests=[request])
+    write_action(home, "long-work", hash_, LIMITS, idempotent=False)
+    async with Core.open(home, routes=service.route("sleeper.test:443")) as core:
+        called = asyncio.create_task(core.call("long-work", {}))
+        live = await begun(core, "long-work")
+        await core.until(lambda: service.seen or None)
+        await core.app.approvals.stop(live.row.run_id)
+        assert (await called).row.state is RunState.UNKNOWN
+        assert [each.method for each in service.seen] == ["POST"]
 
 
 async def test_work_that_is_interrupted_ends_and_a_cancelled_caller_stays_cancelled() -> None:
@@ -166,9 +173,7 @@ async def test_work_that_is_interrupted_ends_and_a_cancelled_caller_stays_cancel
     assert await stop.interrupt(asyncio.sleep(0, "done")) == "done"
 
 
-async def test_an_approved_call_says_which_run_it_waits_for_and_begins_once_that_was_stopped(
-    home: Path,
-) -> None:
+async def test_an_approved_call_names_the_run_that_it_waits_for(home: Path) -> None:
     """Both use one connector. Another person's long query is not waited for without a word."""
     hash_ = install_sleeper(home, seconds=60)
     write_action(home, "long-work", hash_, LIMITS)
@@ -190,3 +195,175 @@ async def test_an_approved_call_says_which_run_it_waits_for_and_begins_once_that
         assert runs.waits_for is None
         await core.app.approvals.stop(view.run_id)
         await core.ended(view)
+
+
+OTHER = "r-8842190312"
+
+
+async def pause(core: Core, *, paused: bool = True) -> None:
+    await core.do(SetPause(paused=paused))
+
+
+async def go_on(core: Core) -> None:
+    await pause(core, paused=False)
+
+
+def call_in_background(core: Core, action: str = "get-draft", **more: Any) -> "asyncio.Task[Any]":
+    args = {"id": DRAFT, **({"to": "m@x.example"} if action == "update-draft" else {})}
+    return asyncio.create_task(core.call(action, args, **more))
+
+
+async def runs(core: Core) -> list[tuple[str, str]]:
+    query = "SELECT action, state FROM runs ORDER BY run_id"
+    return await core.app.database.read(lambda c: c.execute(query).fetchall())
+
+
+async def test_an_ungated_call_is_held_before_its_row(core: Core, mailbox: Mailbox) -> None:
+    """Held while the person pauses, not a row and not a request; it runs once calls go on."""
+    await pause(core)
+    call = call_in_background(core)
+    # The gated call goes through the same gate after it: by then the first is held.
+    await core.ask(OTHER)
+    assert not call.done()
+    assert await runs(core) == [("send-draft", "pending")]
+    assert writes(mailbox) == [f"GET {OTHER}"]
+    await go_on(core)
+    assert (await call).row.state == "completed"
+    events = [record["event"] for record in await core.records()]
+    places = [events.index(e) for e in ("console.paused", "console.resumed", "run.started")]
+    assert places == sorted(places)
+    changes = [event.paused_at for event in core.events if isinstance(event, PauseChanged)]
+    assert (len(changes), changes[0] is None, changes[1]) == (2, False, None)
+
+
+async def test_a_call_that_was_held_too_long_is_refused(start: Start, mailbox: Mailbox) -> None:
+    """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
+    assert PauseSwitch().hold_seconds == 25
+    async with start() as core:
+        core.app.pause.hold_seconds = 0.1
+        await pause(core)
+        first, same = call_in_background(core, key="k"), call_in_background(core, key="k")
+        for call in (first, same):
+            with pytest.raises(Paused, match=r"waited for 0.1 s and did not run") as caught:
+                await call
+            assert (caught.value.class_, caught.value.retriable) == ("unavailable", True)
+        assert await runs(core) == []
+        assert [r["class"] for r in await core.records("call.refused")] == ["unavailable"]
+        await go_on(core)
+        assert (await call_in_background(core, key="k")).row.state == "completed"
+    assert writes(mailbox) == [f"GET {DRAFT}"]
+
+
+async def test_while_paused_a_person_says_no_but_not_yes(core: Core, mailbox: Mailbox) -> None:
+    """Nothing approved starts, so no yes is taken that a later key would set free; a no is."""
+    await pause(core)
+    view, other = await core.ask(), await core.ask(OTHER)
+    with pytest.raises(Paused, match="nothing was decided"):
+        await core.approve(view)
+    assert core.views(view.approval_id)[-1].state == "pending"
+    await core.app.approvals.deny(other.approval_id, "no")
+    await go_on(core)
+    assert (await core.run(view)).state == "completed"
+    assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
+
+
+async def test_what_was_approved_before_the_pause_comes_back(core: Core, mailbox: Mailbox) -> None:
+    """The pause comes while the yes is rechecked; it is the person's again, with a note."""
+    view = await core.ask()
+    with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+        await core.approve(view)
+        await reached()
+        await pause(core)
+    back = await core.view(view.approval_id, lambda v: v.state == "pending", after=view.version + 1)
+    assert "on hold before the run began. Nothing ran" in back.note
+    await go_on(core)
+    await core.call("list-drafts", {})  # the connector is free again
+    assert core.views(view.approval_id)[-1].state == "pending"
+    assert mailbox.state()["sent"] == []
+    assert (await core.run(back)).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
+
+
+@pytest.mark.actions(update_draft=UPDATE_DRAFT)
+async def test_no_call_that_waits_begins_in_a_pause(core: Core, mailbox: Mailbox) -> None:
+    """It had passed the door before; the connector is let go while calls are held."""
+    view = await core.ask()
+    with hold_answers(mailbox, "POST send") as reached:
+        await core.approve(view)
+        await reached()
+        call = call_in_background(core, "update-draft")
+        async with asyncio.timeout(PATIENCE):
+            while len(core.app.registry._by_run) < 2:
+                await asyncio.sleep(0)
+        await pause(core)
+    assert (await core.ended(view)).state == "completed"
+    await core.ask(OTHER)  # goes by it, and through the same connector
+    assert [action for action, _ in await runs(core)] == ["send-draft"] * 2
+    assert not any(request.startswith("PUT") for request in writes(mailbox))
+    await go_on(core)
+    assert (await call).row.state == "failed"
+
+
+async def test_a_held_call_runs_only_as_it_may_run_afterwards(core: Core, mailbox: Mailbox) -> None:
+    """What was withdrawn, and whose session ended, during the pause does not run after it."""
+    other = await core.another_session()
+    digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
+    await pause(core)
+    gone, refused = call_in_background(core, session=other), call_in_background(core)
+    await core.ask(OTHER)
+    await core.app.session_service.end(other.session_id, "it was ended")
+    await core.do(WithdrawAcceptance(kind="action", name="get-draft", digest=digest))
+    await go_on(core)
+    with pytest.raises(Unauthorized, match="has ended"):
+        await gone
+    with pytest.raises(Conflict, match="is not accepted"):
+        await refused
+    assert writes(mailbox) == [f"GET {OTHER}"]
+
+
+async def test_a_gated_call_of_an_ended_session_does_not_become_pending(core: Core) -> None:
+    """A session's token opens nothing once it has ended, also where it was just checked."""
+    other = await core.another_session()
+    await core.app.session_service.end(other.session_id, "it was ended")
+    with pytest.raises(Unauthorized):
+        await core.call(session=other)
+    assert await runs(core) == []
+    assert [r["class"] for r in await core.records("call.refused")] == ["unauthorized"]
+
+
+async def test_a_pause_is_at_once_and_ends_with_the_process(start: Start) -> None:
+    """Held even where that cannot be put on record, and said so; the next console starts without."""
+    async with start() as core:
+        core.app.database._stopped = StorageUnavailable("full")
+        with pytest.raises(StorageUnavailable, match="All calls are on hold, but"):
+            await pause(core)
+        assert (await core.app.console.snapshot()).paused_at is not None
+        with pytest.raises(StorageUnavailable):  # and they go on only on record
+            await go_on(core)
+        assert core.app.pause.is_on
+        core.app.database._stopped = None
+    async with start() as core:
+        assert (await core.app.console.snapshot()).paused_at is None
+        assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
+
+
+async def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None:
+    """25 s in all, however often a person pauses meanwhile."""
+    switch = PauseSwitch(hold_seconds=5)
+    assert await switch.wait_until_off(5) == pytest.approx(5, abs=0.5)
+    switch.pause(1.0)
+    switch.pause(2.0)
+    assert switch.paused_since == 1.0
+    waiting = asyncio.create_task(switch.wait_until_off(0.2))
+    for _ in range(3):  # ended and begun again before the waiting one has its turn
+        await asyncio.sleep(0)
+        switch.resume()
+        switch.pause(3.0)
+    with pytest.raises(Paused):
+        await waiting
+    switch.resume()
+    with switch.block_starts():
+        assert (switch.is_on, switch.paused_since) == (True, None)
+        with pytest.raises(Paused):
+            switch.require_off("on hold")
+    switch.require_off("on hold")

@@ -68,9 +68,7 @@ async def wrote(core: Core, content: str = "after\n") -> str:
     return answer.row.run_id
 
 
-async def test_what_was_there_before_is_back_once_and_that_is_on_record(
-    core: Core, project: Path
-) -> None:
+async def test_what_was_there_before_is_back_once_on_record(core: Core, project: Path) -> None:
     run_id = await wrote(core)
     assert (project / "a.txt").read_text() == "after\n"
     assert (await core.opened(run_id)).approval.can_undo
@@ -103,9 +101,7 @@ async def test_only_what_wrote_something_in_an_open_session_can_be_undone(core: 
     assert not (await core.opened(run_id)).approval.can_undo
 
 
-async def test_a_row_offers_to_undo_no_longer_than_there_is_something_to_undo(
-    core: Core, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_row_offers_only_what_can_be(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row kept the offer after the session's end, and when newer changes had taken its place."""
     monkeypatch.setattr(core.app.policy, "_policy", Policy())
     monkeypatch.setattr("aileron_core.runs.undo._MAX_CALLS", 1)
@@ -121,9 +117,7 @@ async def test_a_row_offers_to_undo_no_longer_than_there_is_something_to_undo(
 
 
 @pytest.mark.parametrize("core", ["notes-1"], indirect=True)
-async def test_what_an_mcp_servers_worker_kept_outlives_the_session_but_not_the_worker(
-    core: Core, project: Path
-) -> None:
+async def test_what_a_servers_worker_kept_outlives_the_session(core: Core, project: Path) -> None:
     run_ids = [await wrote(core, content) for content in ("one\n", "two\n")]
     await core.app.session_service.end(core.session.session_id, "it is over", by="person")
     await core.do(UndoRun(run_id=run_ids[1]))

@@ -66,12 +66,12 @@ async def lost_call(core: Core, mailbox: Mailbox, clock: FrozenClock) -> Approva
     return end
 
 
-async def test_one_look_shows_how_it_is_now_and_changes_nothing(
-    core: Core, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_one_look_changes_nothing(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
     """What is read is on record as a person's look; the run stays unknown and is not repeated."""
     end = await lost_call(core, mailbox, clock)
     first_answer = await core.result(end.approval_id)
+    failure = first_answer.failure
+    assert (failure.class_, failure.retriable) == ("outcome_unknown", False)
     mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
     clock.advance(1)
     await core.do(RefetchPreview(call_id=end.call_id))
@@ -86,44 +86,36 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(
     again = await core.result(end.approval_id)
     assert replace(again, last_record=0) == replace(first_answer, last_record=0), "told no agent"
     assert writes(mailbox) == [GET, GET, "POST send", GET]
-
-
-async def test_a_service_that_does_not_answer_is_said_to_be_so(
-    core: Core, mailbox: Mailbox, clock: FrozenClock
-) -> None:
-    end = await lost_call(core, mailbox, clock)
     mailbox.control(fail={"op": "get", "status": 503, "times": 1})
-    await core.app.outcomes.look_again(end.approval_id)
+    read = look_of(await look_again(core, end)).preview
+    assert (read.status, read.not_found, "503" in read.reason) == ("unavailable", False, True)
     seen = core.views(end.approval_id)[-1]
     assert (seen.state, seen.preview.status) == ("unknown", "ready")
-    read = look_of(seen).preview
-    assert (read.status, read.not_found) == ("unavailable", False)
-    assert "503" in read.reason
 
 
-async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(
-    core: Core, mailbox: Mailbox, clock: FrozenClock
-) -> None:
-    """A look is only for what is an open question, and through what still counts."""
-    with pytest.raises(NotFound):
-        await core.app.outcomes.look_again("act-20260101T000000-0123456789abcdef")
+async def test_only_an_open_end_is_asked(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
+    """A look is only for what is an open question, and through what still counts; so is an acknowledgement."""
+    service, unknown = core.app.outcomes, "act-20260101T000000-0123456789abcdef"
+    for said in (service.look_again(unknown), service.acknowledge(unknown, 0.0)):
+        with pytest.raises(NotFound):
+            await said
     view = await core.ask()
     with pytest.raises(Conflict, match="already known"):
-        await core.app.outcomes.look_again(view.approval_id)
+        await service.look_again(view.approval_id)
+    with pytest.raises(Conflict, match="does not need to be acknowledged"):
+        await core.do(acknowledgement(view))
     end = await lost_call(core, mailbox, clock)
     library = (await core.app.console.snapshot()).library
     send = next(each for each in library if each.name == "send-draft")
     await core.do(WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest))
     asked = len(writes(mailbox))
     with pytest.raises(Conflict, match="Check the service itself"):
-        await core.app.outcomes.look_again(end.approval_id)
+        await service.look_again(end.approval_id)
     assert len(writes(mailbox)) == asked
     assert await core.records("outcome.looked_at") == []
 
 
-async def test_what_cannot_be_put_on_record_leaves_the_question_open(
-    core: Core, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_unrecorded_it_stays_open(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
     """Neither a look nor a person's word counts that no record has."""
     end = await lost_call(core, mailbox, clock)
     run, service = core.live(end), core.app.outcomes
@@ -145,15 +137,22 @@ def look_of(view: ApprovalView) -> LookView:
     return view.look
 
 
+async def deny_others(core: Core, clock: FrozenClock) -> None:
+    """Have four calls end after those before, which a console then is given in their place."""
+    for number in range(4):
+        other = await core.ask(f"r-{number}")
+        await core.do(Deny(approval_id=other.approval_id, reason=""))
+        await core.app.approvals.mark_delivered(other.approval_id)
+        clock.advance(3)
+
+
 async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
     """The calls of unknown outcome that a console that starts now would be given."""
     found = [each for each in await core.approvals() if each.state == "unknown"]
     return [(each.approval_id, each.awaits_acknowledgement) for each in found]
 
 
-async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(
-    start: Start, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_it_waits_over_restarts(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
     """Delivered to the agent or not; the acknowledgement is a record of a person's, and verifies."""
     async with start() as core:
         end = await lost_call(core, mailbox, clock)
@@ -169,39 +168,28 @@ async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(
         seen = core.views(end.approval_id)[-1]
         assert (seen.state, seen.awaits_acknowledgement) == ("unknown", False)
         (record,) = await core.records("run.acknowledged")
-        assert (record["actor"], record["run"], record["preview"]) == (
-            "person",
-            end.run_id,
-            "not looked at",
-        )
+        expected = ("person", end.run_id, "not looked at")
+        assert (record["actor"], record["run"], record["preview"]) == expected
         with pytest.raises(Conflict, match="does not need to be acknowledged"):
             await core.do(acknowledgement(seen))
     async with start() as core:
         assert await unknown_calls(core) == [(end.approval_id, False)]
-        verified = await core.app.audit.verify()
-        assert verified.problems == ()
+        assert (await core.app.audit.verify()).problems == ()
     assert writes(mailbox).count("POST send") == 1
 
 
 @pytest.mark.usefixtures("three_are_recent")
-async def test_it_waits_however_many_calls_ended_after_it(
-    start: Start, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_later_ends_hide_it_not(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
     async with start() as core:
         end = await lost_call(core, mailbox, clock)
         await core.app.approvals.mark_delivered(end.approval_id)
-        for number in range(4):
-            other = await core.ask(f"r-{number}")
-            await core.do(Deny(approval_id=other.approval_id, reason=""))
-            await core.app.approvals.mark_delivered(other.approval_id)
+        await deny_others(core, clock)
         clock.advance(40 * 86400)
     async with start() as core:
         assert (end.approval_id, True) in await unknown_calls(core)
 
 
-async def test_what_is_acknowledged_is_what_the_person_saw(
-    core: Core, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_only_what_was_seen_counts(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
     """A look that came back meanwhile is seen first; what was read is on record."""
     end = await lost_call(core, mailbox, clock)
     clock.advance(1)
@@ -215,18 +203,7 @@ async def test_what_is_acknowledged_is_what_the_person_saw(
     assert record["preview"] == "ready"
 
 
-async def test_only_an_unknown_outcome_is_acknowledged(core: Core) -> None:
-    """A call that waits for an answer does not leave this way."""
-    view = await core.ask()
-    with pytest.raises(Conflict, match="does not need to be acknowledged"):
-        await core.do(acknowledgement(view))
-    with pytest.raises(NotFound):
-        await core.app.outcomes.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)
-
-
-async def test_a_run_that_asked_nobody_waits_in_the_same_way(
-    start: Start, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_an_unasked_run_waits_too(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
     """By its run's id, over restarts; it is looked at and acknowledged, on record, and never repeated."""
     async with start() as core:
         end = await lost_unasked(core, mailbox, clock)
@@ -247,23 +224,17 @@ async def test_a_run_that_asked_nobody_waits_in_the_same_way(
         over = core.views("")[-1]
         assert (over.awaits_acknowledgement, over.can_fetch_again) == (False, False)
         (record,) = await core.records("run.acknowledged")
-        assert (record["actor"], record["run"], record["preview"]) == (
-            "person",
-            end.run_id,
-            "ready",
-        )
+        expected = ("person", end.run_id, "ready")
+        assert (record["actor"], record["run"], record["preview"]) == expected
         assert await core.approvals() == ()
         with pytest.raises(NotFound):
             await core.do(acknowledgement(seen))
     async with start() as core:
-        assert await core.approvals() == ()
-        assert (await core.app.audit.verify()).problems == ()
+        assert (await core.approvals(), (await core.app.audit.verify()).problems) == ((), ())
     assert writes(mailbox) == ["POST send", GET]
 
 
-async def test_no_session_fills_the_list_with_outcomes_that_nobody_knows(
-    core: Core, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_no_session_fills_the_list(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
     """They stand before all that waits for an answer: beyond a limit its calls are refused, on record."""
     limit = core.app.approvals.settings.pending_per_session
     ends = [await lost_unasked(core, mailbox, clock) for _ in range(limit)]
@@ -298,9 +269,7 @@ async def look_again(core: Core, view: ApprovalView) -> ApprovalView:
     return core.views(view.approval_id)[-1]
 
 
-async def test_what_the_service_holds_as_approved_settles_it(
-    start: Start, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_what_is_there_settles_it(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
     """It waits no more, here and after a restart; on record as a person's, and the agent hears nothing."""
     async with start() as core:
         end = await lost_change(core, mailbox, took_effect=True)
@@ -313,11 +282,8 @@ async def test_what_the_service_holds_as_approved_settles_it(
         assert (read.status, read.compared, read.at) == ("held", 2, clock.now())
         assert seen.preview == end.preview
         (record,) = await core.records("outcome.settled")
-        assert (record["actor"], record["run"], record["state"]) == (
-            "person",
-            end.run_id,
-            "unknown",
-        )
+        expected = ("person", end.run_id, "unknown")
+        assert (record["actor"], record["run"], record["state"]) == expected
         assert (record["compared"], record["hosts_asked"]) == (2, ["gmail.googleapis.com:443"])
         assert NEW not in str(record)
         assert await core.records("outcome.looked_at") == []
@@ -337,8 +303,8 @@ async def test_what_the_service_holds_as_approved_settles_it(
         assert opened.approval.is_settled
         clock.advance(40 * 86400)
         await core.app.contents.forget_due()
-        opened = await core.opened(end.run_id)
-        assert (opened.approval.forgotten, opened.approval.is_settled) == (True, True)
+        old = (await core.opened(end.run_id)).approval
+        assert (old.forgotten, old.is_settled) == (True, True)
         assert (await core.app.audit.verify()).problems == ()
     assert writes(mailbox).count(PUT) == 1
 
@@ -374,40 +340,27 @@ async def test_after_a_restart_the_changed_fields_settle_it(start: Start, mailbo
         assert (seen.is_settled, read.compared) == (True, 1)
 
 
-@pytest.mark.parametrize("effect", ["change", "send"])
+@pytest.mark.parametrize("why", ["change", "send", "it was there", "a step never ran"])
 async def test_what_cannot_be_compared_is_settled_by_no_look(
-    start: Start, home: Path, mailbox: Mailbox, effect: str
+    start: Start, home: Path, mailbox: Mailbox, why: str
 ) -> None:
-    """The action file does not say what should be there: the look shows how it is, and no more."""
-    install_examples(home, readdress=changing("", effect))
+    """The action file does not say what should be there, or the service would hold the same in any case.
+
+    Where the answer of the first of two steps was lost, what the second should have done is not in the fields.
+    """
+    if why == "it was there":
+        mailbox.control(change={"id": DRAFT, "to": NEW})
+    elif why == "a step never ran":
+        text = changing()
+        second = text[text.index('[[execute]]\nid = "update"\n') : text.index("[approval]")]
+        second = second.replace('"update"', '"again"', 1)
+        install_examples(home, readdress=text.replace("[approval]", f"{second}\n[approval]", 1))
+    else:
+        install_examples(home, readdress=changing("", why))
     async with start() as core:
         seen = await look_again(core, await lost_change(core, mailbox, took_effect=True))
         assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
         assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
-
-
-async def test_a_value_that_was_there_settles_nothing(start: Start, mailbox: Mailbox) -> None:
-    """The service would hold the same whether the call took effect or not."""
-    mailbox.control(change={"id": DRAFT, "to": NEW})
-    async with start() as core:
-        seen = await look_again(core, await lost_change(core, mailbox, took_effect=True))
-        assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
-        assert seen.awaits_acknowledgement
-
-
-async def test_a_step_that_never_ran_is_not_taken_for_done(
-    start: Start, mailbox: Mailbox, home: Path
-) -> None:
-    """The answer of the first of two steps was lost: what the second should have done is not in the fields."""
-    file = home / "actions" / "readdress.md"
-    step = '[[execute]]\nid = "update"\n'
-    text = file.read_text(encoding="utf-8")
-    second = text[text.index(step) : text.index("[approval]")].replace('"update"', '"again"', 1)
-    file.write_text(text.replace("[approval]", f"{second}\n[approval]", 1), encoding="utf-8")
-    async with start() as core:
-        seen = await look_again(core, await lost_change(core, mailbox, took_effect=True))
-        assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
-        assert seen.awaits_acknowledgement
 
 
 async def test_what_is_gone_is_said_and_what_was_shown_stays(core: Core, mailbox: Mailbox) -> None:
@@ -423,9 +376,7 @@ async def test_what_is_gone_is_said_and_what_was_shown_stays(core: Core, mailbox
     assert seen.awaits_acknowledgement
 
 
-async def test_what_asked_nobody_is_settled_too_and_counts_no_more(
-    start: Start, mailbox: Mailbox
-) -> None:
+async def test_what_asked_nobody_is_settled_too(start: Start, mailbox: Mailbox) -> None:
     """Those that were settled leave room for further ungated calls of the session."""
     async with start() as core:
         mailbox.control(lose_answer="update")
@@ -436,9 +387,8 @@ async def test_what_asked_nobody_is_settled_too_and_counts_no_more(
         await core.do(RefetchPreview(call_id=answer.row.run_id))
         seen = core.views("")[-1]
         assert (seen.is_settled, seen.awaits_acknowledgement) == (True, False)
-        assert counted(core.session.session_id) == 0
-        assert await core.approvals() == ()
+        assert (counted(core.session.session_id), await core.approvals()) == (0, ())
     async with start() as core:
         assert await core.approvals() == ()
-        opened = await core.opened(answer.row.run_id)
-        assert (opened.approval.is_settled, opened.approval.can_fetch_again) == (True, False)
+        opened = (await core.opened(answer.row.run_id)).approval
+        assert (opened.is_settled, opened.can_fetch_again) == (True, False)

@@ -41,13 +41,12 @@ def test_reads_inside_the_project_are_allowed(tool: str) -> None:
     assert (found.decision, found.reason) == ("allow", "reads inside the project are allowed")
 
 
-def test_everything_else_is_asked() -> None:
-    for facts, reason in (
-        (Facts(tool="Write", path="a"), "no rule allows this change"),
-        (bash_facts("pytest"), "no rule allows this command"),
-        (Facts(tool="Read"), "no rule allows this"),
-    ):
-        assert verdict(facts) == Verdict(decision="ask", reason=reason)
+@pytest.mark.parametrize(
+    ("facts", "what"),
+    [(Facts(tool="Write", path="a"), " change"), (bash_facts("x"), " command"), (Facts(tool="Read"), "")],
+)  # fmt: skip
+def test_everything_else_is_asked(facts: Facts, what: str) -> None:
+    assert verdict(facts) == Verdict(decision="ask", reason=f"no rule allows this{what}")
 
 
 @pytest.mark.parametrize(
@@ -91,8 +90,8 @@ def test_a_path_that_leaves_the_project_is_asked_with_its_target() -> None:
 
 
 def test_a_rule_allows_a_change_below_its_paths_only() -> None:
-    assert verdict(Facts(tool="Write", path="notes/a.md"), NOTES).reason == "notes"
-    assert verdict(Facts(tool="Write", path="notes/a.md"), NOTES).decision == "allow"
+    found = verdict(Facts(tool="Write", path="notes/a.md"), NOTES)
+    assert (found.decision, found.reason) == ("allow", "notes")
     for path in ("a.md", "old/notes/a.md", "notes/../a.md", "NOTES/a.md", None):
         assert verdict(Facts(tool="Write", path=path), NOTES).decision == "ask"
 
@@ -106,11 +105,8 @@ def test_no_rule_allows_what_is_denied_but_an_exception_does() -> None:
 
 def test_a_rule_allows_a_simple_command_of_its_words() -> None:
     found = verdict(bash_facts("pytest", "-q", "tests/a.py", "-x"), PYTEST)
-    assert (found.decision, found.reason, found.rule) == (
-        "allow",
-        "allowed by policy.toml:3",
-        PYTEST,
-    )
+    expected = ("allow", "allowed by policy.toml:3", PYTEST)
+    assert (found.decision, found.reason, found.rule) == expected
     assert verdict(bash_facts("pytest", "-q"), PYTEST).decision == "allow"
     for argv in (("pytest",), ("pytest", "-x", "-q"), ("/tmp/pytest", "-q"), ("Pytest", "-q")):
         assert verdict(bash_facts(*argv), PYTEST).reason == "no rule allows this command"
@@ -120,20 +116,16 @@ def test_a_rule_allows_a_simple_command_of_its_words() -> None:
 
 
 def test_it_allows_neither_shell_syntax_nor_a_program_that_the_session_can_write() -> None:
-    composed = Facts(tool="Bash", command="pytest -q > out")
-    assert verdict(composed, PYTEST) == Verdict(
-        decision="ask",
-        reason="policy.toml:3 allows only literal words, and this command has an expansion, redirection, "
-        "assignment or operator",
+    found = verdict(Facts(tool="Bash", command="pytest -q > out"), PYTEST)
+    assert (found.decision, found.rule) == ("ask", None)
+    assert found.reason == (
+        "policy.toml:3 allows only literal words, and this command has an expansion, redirection, "
+        "assignment or operator"
     )
     own = Facts(tool="Bash", simple=True, argv=("pytest", "-q"), program="/p/.venv/bin/pytest")
-    assert verdict(own, PYTEST) == Verdict(
-        decision="ask",
-        reason="policy.toml:3 does not count, because the session can write its program",
-        about="/p/.venv/bin/pytest",
-    )
-    missing = bash_facts("pytest", "-q", program="")
-    assert "was not found" in verdict(missing, PYTEST).reason
+    why = "policy.toml:3 does not count, because the session can write its program"
+    assert verdict(own, PYTEST) == Verdict(decision="ask", reason=why, about=own.program)
+    assert "was not found" in verdict(bash_facts("pytest", "-q", program=""), PYTEST).reason
 
 
 def test_a_rule_denies_a_program_by_any_of_its_names() -> None:
@@ -163,10 +155,8 @@ def rehearsed(*paths: str, own: int = 0) -> Facts:
 
 def test_a_rule_allows_a_rehearsed_command_by_what_it_changed() -> None:
     found = verdict(rehearsed("build/x", "build"), BUILD)
-    assert (found.decision, found.reason) == (
-        "allow",
-        "allowed by policy.toml:9, by what its rehearsal changed",
-    )
+    expected = ("allow", "allowed by policy.toml:9, by what its rehearsal changed")
+    assert (found.decision, found.reason) == expected
     nothing = replace(BUILD, changes=())
     assert verdict(rehearsed(), BUILD).decision == verdict(rehearsed(), nothing).decision == "allow"
     for facts, rule in (
@@ -182,12 +172,16 @@ def test_a_rule_allows_a_rehearsed_command_by_what_it_changed() -> None:
         found = verdict(facts, rule)
         assert found.decision == "ask", facts
         assert found.before_rehearsal is None
-    assert (
-        verdict(rehearsed(".git/refs/x"), replace(BUILD, changes=(".git/**",))).decision == "allow"
-    )
+    git = replace(BUILD, changes=(".git/**",))
+    assert verdict(rehearsed(".git/refs/x"), git).decision == "allow"
     assert verdict(rehearsed("build/.env"), BUILD).text == (
         "policy.toml:9 does not count, because of what it changes: files of this name may hold secrets: build/.env"
     )
+
+
+MADE = replace(
+    bash_facts("make", program="/usr/bin/make"), rehearsal=rehearsed("build/x").rehearsal
+)
 
 
 def test_it_allows_nothing_that_was_not_rehearsed() -> None:
@@ -201,40 +195,31 @@ def test_it_allows_nothing_that_was_not_rehearsed() -> None:
 
 def test_rules_that_deny_or_ask_win_over_it_also_for_what_was_changed() -> None:
     make = Rule(tools=("Bash",), decision="ask", argv=("make", "*"))
-    facts = replace(
-        bash_facts("make", program="/usr/bin/make"), rehearsal=rehearsed("build/x").rehearsal
-    )
-    assert verdict(facts, BUILD).decision == "allow"
+    assert verdict(MADE, BUILD).decision == "allow"
     for decision in ("ask", "deny"):
-        assert verdict(facts, BUILD, replace(make, decision=decision)).decision == decision
+        assert verdict(MADE, BUILD, replace(make, decision=decision)).decision == decision
         kept = Rule(tools=("Write",), decision=decision, paths=("build/x",))
-        assert verdict(facts, BUILD, kept).decision == "ask"
-    assert verdict(replace(facts, rehearsal=None), BUILD, make).before_rehearsal is None
+        assert verdict(MADE, BUILD, kept).decision == "ask"
+    assert verdict(replace(MADE, rehearsal=None), BUILD, make).before_rehearsal is None
 
 
 def test_with_words_of_a_command_both_must_hold() -> None:
     both = replace(BUILD, argv=("make", "*"))
-    facts = replace(
-        bash_facts("make", program="/usr/bin/make"), rehearsal=rehearsed("build/x").rehearsal
-    )
-    assert verdict(facts, both).decision == "allow"
-    assert verdict(replace(facts, rehearsal=rehearsed("x").rehearsal), both).decision == "ask"
-    assert verdict(replace(facts, argv=("rm",)), both).decision == "ask"
-    assert verdict(replace(facts, argv=("rm",), rehearsal=None), both).before_rehearsal is None
-    assert verdict(rehearsed("build/x"), both).decision == "ask"
+    assert verdict(MADE, both).decision == "allow"
+    other, rm = replace(MADE, rehearsal=rehearsed("x").rehearsal), replace(MADE, argv=("rm",))
+    for facts in (other, rm, rehearsed("build/x")):
+        assert verdict(facts, both).decision == "ask"
+    assert verdict(replace(rm, rehearsal=None), both).before_rehearsal is None
 
 
 def test_a_search_leaves_out_what_its_tool_may_not_read() -> None:
     ask = Rule(tools=("Grep",), decision="ask", paths=("private/",))
     rules = rules_in_force(Policy(rules=(ask,), secret_exceptions=("tests/*.pem",)))
-    hidden = hidden_paths(rules, Facts(tool="Grep", path="."))
-    assert HiddenPaths(hidden).hides("a/.env")
-    assert HiddenPaths(hidden).hides("private/a")
-    assert not HiddenPaths(hidden).hides("a/.env.example")
-    assert not HiddenPaths(hidden).hides("tests/x.pem")
-    asked = hidden_paths(rules, Facts(tool="Grep", path="private"))
-    assert not HiddenPaths(asked).hides("private/a")
-    assert HiddenPaths(asked).hides("private/.env")
+    hidden = HiddenPaths(hidden_paths(rules, Facts(tool="Grep", path=".")))
+    paths = ("a/.env", "private/a", "a/.env.example", "tests/x.pem")
+    assert [hidden.hides(each) for each in paths] == [True, True, False, False]
+    asked = HiddenPaths(hidden_paths(rules, Facts(tool="Grep", path="private")))
+    assert [asked.hides(f"private/{each}") for each in ("a", ".env")] == [False, True]
 
 
 _RULES = st.lists(
@@ -244,6 +229,10 @@ _RULES = st.lists(
               argv=st.lists(st.sampled_from(["a", "b"]), max_size=2).map(tuple),
               changes=st.sampled_from([None, (), ("b/",), ("**",)])), max_size=6,
 )  # fmt: skip
+_CHANGED = st.lists(st.sampled_from(["a", "b/c", ".git/x", "b/.env", "/a"]), max_size=2)
+_REHEARSALS = st.builds(
+    Rehearsal, done=st.booleans(), paths=_CHANGED.map(tuple), own_changes=st.integers(0, 1)
+)
 _FACTS = st.builds(
     Facts,
     tool=st.sampled_from(TOOLS),
@@ -255,15 +244,7 @@ _FACTS = st.builds(
     program=st.sampled_from(["", "/usr/bin/a"]),
     program_writable=st.booleans(),
     named=st.lists(st.sampled_from(["a", ".env"]), max_size=1).map(tuple),
-    rehearsal=st.none()
-    | st.builds(
-        Rehearsal,
-        done=st.booleans(),
-        paths=st.lists(st.sampled_from(["a", "b/c", ".git/x", "b/.env", "/a"]), max_size=2).map(
-            tuple
-        ),
-        own_changes=st.integers(0, 1),
-    ),
+    rehearsal=st.none() | _REHEARSALS,
 )
 _ORDER: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -283,13 +264,8 @@ def test_more_restrictions_never_allow_more(rules: list[Rule], facts: Facts) -> 
         assert found.decision != "allow"
     if found.decision != "allow" or facts.tool != "Bash":
         return
-    assert found.rule is not None
     if found.rule.changes is not None:
-        assert facts.rehearsal is not None
-        assert facts.rehearsal.done
-        assert not facts.rehearsal.own_changes
+        assert (facts.rehearsal.done, facts.rehearsal.own_changes) == (True, 0)
         assert not {".git/x", "b/.env", "/a"} & {*facts.rehearsal.paths}
     if found.rule.changes is None or found.rule.argv:
-        assert facts.simple
-        assert facts.program
-        assert not facts.program_writable
+        assert (facts.simple, bool(facts.program), facts.program_writable) == (True, True, False)

@@ -56,13 +56,9 @@ def test_what_denies_disregards_case_and_means_all_that_is_within() -> None:
     assert matches(".env", ".ENV", strict=False)
     assert matches("private", "docs/private/a/b.txt", strict=False)
     assert not matches("private", "docs/privateer", strict=False)
-
-
-def test_the_last_pattern_that_matches_hides_or_does_not() -> None:
-    patterns = (".env*", "!.env.example", "docs/")
-    assert HiddenPaths(patterns).hides("a/.env.local")
-    assert not HiddenPaths(patterns).hides("a/.env.example")
-    assert HiddenPaths(patterns).hides("docs/.env.example")
+    hidden = HiddenPaths((".env*", "!.env.example", "docs/"))  # the last that matches says so
+    paths = ("a/.env.local", "a/.env.example", "docs/.env.example")
+    assert [hidden.hides(each) for each in paths] == [True, False, True]
 
 
 _NAMES = st.lists(st.text("ab.*", min_size=1, max_size=4), min_size=1, max_size=4)
@@ -87,15 +83,12 @@ _PATTERNS = st.lists(
 
 
 @given(_PATTERNS, _NAMES)
-def test_what_is_hidden_is_decided_by_the_last_pattern_that_matches(
-    patterns: list[str], names: list[str]
-) -> None:
+def test_the_last_pattern_that_matches_decides(patterns: list[str], names: list[str]) -> None:
     """However few names are compared with all of the patterns."""
     path = "/".join(names)
     matching = [p for p in patterns if matches(p.lstrip("!"), path, strict=p.startswith("!"))]
-    assert HiddenPaths(patterns).hides(path) == (
-        bool(matching) and not matching[-1].startswith("!")
-    )
+    hides = bool(matching) and not matching[-1].startswith("!")
+    assert HiddenPaths(patterns).hides(path) == hides
 
 
 def means(pattern: list[str], names: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What a person is shown, and what moved since."""
+"""Which op a preview asks, what a person is shown, and what moved since."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,16 +24,20 @@ from aileron_core.runs.preview.resolve import (
     without_made_anew,
 )
 
+HEADERS = "message.payload.headers"
 PREVIEW = Preview(
-    op="get_draft",
-    render=(
-        ("To", "message.payload.headers.To"),
-        ("Subject", "message.payload.headers.Subject"),
-        ("Body", "message.snippet"),
-    ),
-    multiline=frozenset({"Body"}),
-    gist="${Subject} to ${To}",
-)
+    op="get_draft", gist="${Subject} to ${To}", multiline=frozenset({"Body"}),
+    render=(("To", f"{HEADERS}.To"), ("Subject", f"{HEADERS}.Subject"), ("Body", "message.snippet")),
+)  # fmt: skip
+
+
+def action_of(*inputs: Input, **more: Any) -> Action:
+    usual = {"name": "a", "version": "1.0.0", "source": "", "requires": (), "intent": ""}
+    return Action(inputs=inputs, **usual | more)
+
+
+def input_of(name: str, type_: str = "string", **more: Any) -> Input:
+    return Input(name=name, type=type_, description="d", **more)
 
 
 def _headers(**values: str) -> list[dict[str, str]]:
@@ -42,13 +46,8 @@ def _headers(**values: str) -> list[dict[str, str]]:
 
 def draft(**changes: Any) -> dict[str, Any]:
     headers = _headers(**{name: changes.get(name, name.lower()) for name in ("To", "Subject")})
-    return {
-        "id": "r1",
-        "message": {
-            "snippet": changes.get("snippet", "Hi"),
-            "payload": {"headers": headers + changes.get("more", [])},
-        },
-    }
+    payload = {"headers": headers + changes.get("more", [])}
+    return {"id": "r1", "message": {"snippet": "Hi", "payload": payload}}
 
 
 def shown_field(value: Any, path: str = "v") -> FieldView:
@@ -148,30 +147,19 @@ def test_every_header_of_a_name_is_shown_in_whatever_spelling(
         ({"BCC": "eve", "bcc": None}, "eve", 1, ("bcc", "BCC")),
     ],
 )
-def test_keys_that_differ_in_case_alone_are_all_shown_and_reported(
-    value: Any, text: str, count: int, spellings: tuple[str, ...]
-) -> None:
+def test_keys_in_any_case(value: Any, text: str, count: int, spellings: tuple[str, ...]) -> None:
     """The one that is written as in the path comes first."""
     field = shown_field(value, "v.bcc")
     assert (field.value, field.count, field.spellings) == (text, count, spellings)
 
 
-def test_a_path_goes_on_in_every_value_that_it_reached() -> None:
+def test_a_path_goes_on_in_every_value_that_it_reached_or_by_an_index() -> None:
     parts = {"parts": [{"name": "x", "value": {"to": 1}}, {"name": "X", "value": {"TO": 2}}]}
     field = shown_field(parts, "v.parts.x.to")
     assert (field.value, field.count, field.spellings) == ("1\n2", 2, ("x", "X", "TO"))
-
-
-def test_an_index_works_where_no_name_fits() -> None:
     headers = [header("To", "a"), header("To", "b"), 5]
     assert shown_field(headers, "v.1.value").value == "b"
     assert shown_field(headers, "v.02").value == "5"
-
-
-def test_a_gist_names_every_value_on_one_line() -> None:
-    """One header more must not drop out of the line that a row shows."""
-    fields = resolve_fields(PREVIEW, draft(more=[header("to", "eve")]))
-    assert render_gist(PREVIEW, fields) == "subject to to, eve"
 
 
 @pytest.mark.parametrize(
@@ -185,9 +173,7 @@ def test_a_gist_names_every_value_on_one_line() -> None:
         (5, "text"),
     ],
 )
-def test_a_text_that_reads_like_another_kind_of_value_is_distinguished_from_it(
-    value: Any, shape: str
-) -> None:
+def test_a_text_is_distinguished_from_what_it_reads_like(value: Any, shape: str) -> None:
     assert shown_field(value).shape == shape
 
 
@@ -199,7 +185,9 @@ def test_a_value_without_end_is_shown_as_such() -> None:
 
 
 def test_the_gist_is_filled_from_the_fields() -> None:
-    """What is missing stands as n/a, and values are not templates."""
+    """What is missing stands as n/a, every value on the one line, and values are not templates."""
+    fields = resolve_fields(PREVIEW, draft(more=_headers(to="eve")))
+    assert render_gist(PREVIEW, fields) == "subject to to, eve"
     assert render_gist(PREVIEW, resolve_fields(PREVIEW, draft(Subject="${To}"))) == "${To} to to"
     assert render_gist(PREVIEW, resolve_fields(PREVIEW, {})) == "n/a to n/a"
     assert render_gist(Preview(op="x"), ()) == ""
@@ -209,20 +197,8 @@ def test_the_gist_is_filled_from_the_fields() -> None:
     ("before", "after", "render", "changed", "others"),
     [
         (draft(), draft(To="eve"), None, [("to", "eve")], ()),
-        (
-            draft(),
-            draft(more=[{"name": "TO", "value": "eve"}]),
-            None,
-            [("to", "to\neve")],
-            ("message.payload.headers.2",),
-        ),
-        (
-            draft(),
-            draft(more=[{"name": "Bcc", "value": "eve"}]),
-            None,
-            [],
-            ("message.payload.headers.2",),
-        ),
+        (draft(), draft(more=_headers(TO="eve")), None, [("to", "to\neve")], (f"{HEADERS}.2",)),
+        (draft(), draft(more=_headers(Bcc="eve")), None, [], (f"{HEADERS}.2",)),
         ({"h": _headers(To="x")}, {"h": _headers(TO="x")}, (("To", "h.To"),), [], ("h.0.name",)),
         (
             {"h": _headers(A="1", B="2")},
@@ -249,8 +225,7 @@ def test_a_field_that_came_or_went_is_a_change() -> None:
     gone = draft()
     del gone["message"]["snippet"]
     drift = compare_outputs(draft(), gone, PREVIEW)
-    assert drift.changed[0].after.missing
-    assert drift.other_paths == ()
+    assert (drift.changed[0].after.missing, drift.other_paths) == (True, ())
     assert compare_outputs(gone, draft(), PREVIEW).changed[0].before.missing
 
 
@@ -262,19 +237,12 @@ def test_many_differences_are_counted() -> None:
 
 
 def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
-    action = Action(
-        name="a",
-        version="1.0.0",
-        source="",
-        requires=(),
-        intent="",
-        inputs=(
-            Input(name="to", type="string", description="d", label="To"),
-            Input(name="body", type="string", description="d", multiline=True),
-            Input(name="cc", type="string", description="d", required=False),
-            Input(name="n", type="number", description="d", required=False),
-            Input(name="files", type="array", description="d", required=False),
-        ),
+    action = action_of(
+        input_of("to", label="To"),
+        input_of("body", multiline=True),
+        input_of("cc", required=False),
+        input_of("n", "number", required=False),
+        input_of("files", "array", required=False),
     )
     fields = argument_fields(
         action, {"z": 1.0, "body": "x", "n": 1e6, "files": [{"a": 1}], "b": True, "q": None}
@@ -293,33 +261,18 @@ def changing_action(**changes: str) -> Action:
     """Return an action whose `changes` are *changes*, over `to`, `body`, `people` and `note`."""
     types = {"to": "string", "body": "string", "people": "array", "note": "string"}
     preview = Preview(
-        op="get",
-        render=(("To", "to"), ("Subject", "subject"), ("Body", "body")),
-        multiline=frozenset({"Body"}),
-        changes=tuple(changes.items()),
-    )
-    inputs = tuple(
-        Input(name=name, type=type_, description="d", required=False, label=name.title())
-        for name, type_ in types.items()
-    )
-    return Action(
-        name="change",
-        version="1.0.0",
-        source="",
-        requires=(),
-        intent="",
-        inputs=inputs,
-        approval=Approval(required=True, effect="change", preview=preview),
-    )
+        op="get", render=(("To", "to"), ("Subject", "subject"), ("Body", "body")),
+        multiline=frozenset({"Body"}), changes=tuple(changes.items()),
+    )  # fmt: skip
+    inputs = (input_of(k, v, required=False, label=k.title()) for k, v in types.items())
+    approval = Approval(required=True, effect="change", preview=preview)
+    return action_of(*inputs, name="change", approval=approval)
 
 
 def test_new_values_are_what_a_step_with_the_same_template_sends() -> None:
     """Whatever an argument holds: types stay, references inside it are never read again."""
-    templates = {
-        "Body": "${args.body}",
-        "To": "${args.people}",
-        "Subject": "Re: ${args.note} (${args.to})",
-    }
+    subject = "Re: ${args.note} (${args.to})"
+    templates = {"Body": "${args.body}", "To": "${args.people}", "Subject": subject}
     args: JsonObject = {"body": "${args.to}\n${x.y}", "people": ["a", "b"], "note": "5", "to": "c"}
     step = Step(id="s", connector="c", op="o", inputs=dict(templates))
     sent = op_arguments(step, args, {}, changing_action().input_names)
@@ -328,11 +281,9 @@ def test_new_values_are_what_a_step_with_the_same_template_sends() -> None:
     for label, field in after.items():
         assert (field.value, field.shape) == value_text(sent[label])
     assert after["Body"].multiline
-
-
-def test_a_field_whose_argument_was_not_given_stays() -> None:
     action = changing_action(To="${args.to}", Body="${args.body}")
-    assert [field.label for field in new_values(action, {"body": "x"})] == ["Body"]
+    given = new_values(action, {"body": "x"})
+    assert [field.label for field in given] == ["Body"], "one that was not given stays"
 
 
 def test_only_what_stands_whole_among_the_new_values_is_left_out_of_the_rest() -> None:
@@ -344,24 +295,11 @@ def test_only_what_stands_whole_among_the_new_values_is_left_out_of_the_rest() -
 
 def test_a_text_has_the_format_that_the_file_says_and_no_other_value_has_one() -> None:
     """A list, an object, several values and a missing one are what they are."""
-    preview = Preview(
-        op="x",
-        render=(("A", "a"), ("B", "b"), ("C", "c"), ("D", "d"), ("E", "e")),
-        formats=(("A", "html"), ("B", "html"), ("C", "html"), ("D", "html")),
-    )
+    render = tuple((each, each.lower()) for each in "ABCDE")
+    preview = Preview(op="x", render=render, formats=tuple((each, "html") for each in "ABCD"))
     fields = resolve_fields(preview, {"a": "<p>", "b": ["<p>"], "c": {"x": 1}, "e": "<p>"})
     assert [field.format for field in fields] == ["html", "", "", "", ""]
-    action = Action(
-        name="a",
-        version="1.0.0",
-        source="",
-        requires=(),
-        intent="",
-        inputs=(Input(name="body", type="string", description="d", format="markdown"),),
-        steps=(),
-        approval=Approval(),
-        sha256="",
-    )
+    action = action_of(input_of("body", format="markdown"))
     assert argument_fields(action, {"body": "# x"})[0].format == "markdown"
 
 
@@ -384,16 +322,9 @@ UPDATE_ISSUE = ToolDefinition(
 
 def of_server(preview: Preview) -> Action:
     """Return the action of a server's tool whose preview is *preview*."""
-    inputs = (Input(name=each, type="any", description="", required=False) for each in ARGUMENTS)
-    return Action(
-        name="tracker.update_issue",
-        version="0.0.0",
-        source="mcp://local/tracker",
-        requires=(),
-        intent="",
-        inputs=tuple(inputs),
-        approval=Approval(required=True, effect="run", preview=preview),
-    )
+    inputs = (input_of(each, "any", required=False) for each in ARGUMENTS)
+    approval = Approval(required=True, effect="run", preview=preview)
+    return action_of(*inputs, source="mcp://local/tracker", approval=approval)
 
 
 def test_the_whole_answer_of_a_server_is_shown_with_what_its_call_changes_of_it() -> None:
@@ -403,21 +334,19 @@ def test_the_whole_answer_of_a_server_is_shown_with_what_its_call_changes_of_it(
     text = '{"title": "Old", "body": "Hi", "labels": []}'
     output: Json = {"json": {"title": "Old", "body": "Hi", "labels": []}, "text": text}
     args: JsonObject = {"issue": 7, "title": "New", "a.b": 1, "Answer": "x"}
-    assert [(each.label, each.value) for each in resolve_fields(shown, output)] == [
-        ("title", "Old"),
-        ("body", "Hi"),
-        ("Answer", text),
-    ]
+    expected = [("title", "Old"), ("body", "Hi"), ("Answer", text)]
+    assert [(each.label, each.value) for each in resolve_fields(shown, output)] == expected
     assert [(each.label, each.value) for each in new_values(action, args, output)] == [
         ("title", "New")
     ]
     others = other_arguments(action, args, output)
     assert [each.label for each in others] == ["issue", "a.b", "Answer"]
+    own = Preview(op="get_issue", render=(("Title", "json.title"),))
+    assert shown_preview(UPDATE_ISSUE, own) is own, "its table says what is shown"
 
 
 def test_an_answer_of_a_server_is_its_text_and_the_data_that_says_something_else() -> None:
     action = of_server(shown_preview(UPDATE_ISSUE, Preview(op="get_issue")))
-    assert action.approval.preview is not None
     output: Json = {"json": {"n": 2}, "text": "one\ntwo", "data": {"n": 2}}
     assert resolve_fields(action.approval.preview, output) == (
         FieldView(label="Answer", value="one\ntwo", multiline=True),
@@ -436,11 +365,6 @@ def test_no_property_of_a_servers_is_shown_under_a_label_of_ailerons() -> None:
     assert [path for _, path in shown.render if path.startswith("now.json.")] == ["now.json.title"]
 
 
-def test_what_the_table_of_a_server_renders_is_all_that_is_shown() -> None:
-    preview = Preview(op="get_issue", render=(("Title", "json.title"),))
-    assert shown_preview(UPDATE_ISSUE, preview) is preview
-
-
 def test_a_rehearsal_is_of_the_very_call() -> None:
     """With every argument that the step takes, whatever a preview's `args` would say."""
     step = Step(id="s", connector="mcp://local/notes", op="append", takes_any=True)
@@ -451,3 +375,32 @@ def test_a_rehearsal_is_of_the_very_call() -> None:
     action = replace(changing_action(), requires=(whose,), steps=(step,), approval=approval)
     args: JsonObject = {"path": "a.txt", "more": [1]}
     assert plan_preview(action, args) == PreviewPlan(connector=whose, op="append", args=dict(args))
+
+
+MAIL = ConnectorRequirement(
+    fqn="hub://a/mail", version="1.0.0", hash="sha256:a", capabilities=("x",)
+)
+DISK = ConnectorRequirement(
+    fqn="hub://a/disk", version="1.0.0", hash="sha256:b", capabilities=("y",)
+)
+ACTION = action_of(
+    input_of("draft_id"),
+    input_of("format", required=False),
+    requires=(DISK, MAIL),
+    steps=(Step(id="a", connector=MAIL.fqn, op="send"), Step(id="b", connector=DISK.fqn, op="log")),
+    approval=Approval(
+        required=True,
+        preview=Preview(
+            op="get", args={"id": "${args.draft_id}", "format": "${args.format}", "full": True},
+            render=(("To", "to"),),
+        ),
+    ),
+)  # fmt: skip
+
+
+def test_a_preview_asks_the_first_steps_connector_with_the_calls_arguments() -> None:
+    assert plan_preview(ACTION, {"draft_id": "${args.format}"}) == PreviewPlan(
+        connector=MAIL, op="get", args={"id": "${args.format}", "full": True}
+    )
+    without = replace(ACTION, approval=Approval(required=True))
+    assert plan_preview(without, {"draft_id": "x"}) is None

@@ -1,4 +1,4 @@
-"""Previews of services that are read by POST: refused, offered, accepted, told, ended."""
+"""Previews: services that are read by POST, and which hosts an item names."""
 
 import json
 from functools import partial
@@ -8,7 +8,7 @@ import pytest
 
 from aileron_core.connectors.read_names import AWS_PREFIX
 from aileron_core.console_port.intents import Accept, RefreshPreview, WithdrawAcceptance
-from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView
+from aileron_core.console_port.view_models import ApprovalView, LibraryItemView, NotAcceptedView
 from aileron_core.errors import Conflict
 from tests.support.core_harness import Core, Start
 from tests.support.scripted_guest import FQN, ScriptedService, furnish_guest
@@ -40,6 +40,11 @@ UNCHECKED = "unchecked requests of see to api.example/read"
 
 def offers(core: Core) -> list[NotAcceptedView]:
     return [each for each in core.app.library.not_accepted() if each.kind == "preview"]
+
+
+def preview_item(core: Core) -> LibraryItemView:
+    (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
+    return item
 
 
 async def accept_offer(core: Core, offer: NotAcceptedView) -> None:
@@ -75,10 +80,10 @@ def posts(service: ScriptedService | TlsService) -> int:
 
 @pytest.fixture
 def start(home: Path, service: ScriptedService) -> Start:
-    return partial(Core.open, home, routes=service.route(*HOSTS))
+    return partial(Core.open, home, routes=service.route(*HOSTS, *TWO, *REGIONS))
 
 
-async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(
+async def test_refused_queries_are_shown(
     start: Start, service: ScriptedService, home: Path
 ) -> None:
     """The first preview sends nothing and leaves a row; `t` on it, and the item shows its preview."""
@@ -86,9 +91,8 @@ async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(
     async with start(accept=False) as core:
         await accept_files(core)
         first = await core.ask_for("act", {})
-        assert first.preview.status == "unavailable"
+        assert (first.preview.status, service.seen) == ("unavailable", [])
         assert "GraphQL queries" in first.preview.reason
-        assert service.seen == []
         (offer,) = offers(core)
         assert (offer.name, offer.digest) == (f"{REF} {GRAPHQL}", digest)
         await accept_offer(core, offer)
@@ -98,19 +102,16 @@ async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(
         assert view.digest != first.digest
         assert (posts(service), offers(core)) == (1, [])
         record = (await core.records("library.accepted"))[-1]
-        assert (record["kind"], record["name"], record["digest"], record["by"]) == (
-            "preview", offer.name, digest, "person",
-        )  # fmt: skip
-        (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
+        found = (record["kind"], record["name"], record["digest"], record["by"])
+        assert found == ("preview", offer.name, digest, "person")
+        item = preview_item(core)
         assert (item.name, item.state, item.accepted_by) == (offer.name, "ready", "person")
     # What was accepted counts in the next life too.
     async with start(accept=False) as core:
         assert (await core.ask_for("act", {})).preview.accepted_reads == ((GRAPHQL, "person"),)
 
 
-async def test_each_operation_of_aws_is_a_row_of_its_own(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
+async def test_each_operation_is_a_row(start: Start, service: ScriptedService, home: Path) -> None:
     """Accepting one says nothing of the next; the acceptance of both is in what a yes covers."""
     furnish_guest(home, [athena("GetQueryExecution"), athena("GetSessionToken")], HOSTS)
     async with start(accept=False) as core:
@@ -122,15 +123,12 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(
         await accept_offer(core, offers(core)[0])
         second = await core.looked(first.approval_id, after=first.version)
         assert [each.headers["X-Amz-Target"] for each in service.seen] == [ATHENA]
-        assert second.preview.status == "unavailable"
-        assert TOKEN in second.preview.reason
+        assert (second.preview.status, TOKEN in second.preview.reason) == ("unavailable", True)
         assert [each.name for each in offers(core)] == names[1:]
         await accept_offer(core, offers(core)[0])
         third = await core.looked(first.approval_id, after=second.version)
-        assert third.preview.accepted_reads == (
-            (AWS_PREFIX + ATHENA, "person"),
-            (AWS_PREFIX + TOKEN, "person"),
-        )
+        expected = ((AWS_PREFIX + ATHENA, "person"), (AWS_PREFIX + TOKEN, "person"))
+        assert third.preview.accepted_reads == expected
 
 
 @pytest.mark.parametrize(
@@ -150,9 +148,7 @@ async def test_accept_installed_accepts_reads_too_and_marks_them(
         assert record["summary"].endswith(f"{read} (--accept-installed)")
 
 
-async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
+async def test_withdrawn_reads_are_void(start: Start, service: ScriptedService, home: Path) -> None:
     """The digest covers it: a recheck under other terms is something else than what was seen."""
     digest = furnish_guest(home, [QUERY], HOSTS)
     async with start() as core:
@@ -161,12 +157,11 @@ async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing
         name = f"{REF} {GRAPHQL}"
         await core.do(WithdrawAcceptance(kind="preview", name=name, digest=digest))
         assert [each.name for each in offers(core)] == [name]
-        (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
+        item = preview_item(core)
         assert (item.state, item.reason) == ("held_back", "You withdrew its acceptance.")
         await core.approve(view)
         back = await core.back(view)
-        assert back.drift is not None
-        assert back.preview.status == "unavailable"
+        assert (back.drift is None, back.preview.status) == (False, "unavailable")
         assert posts(service) == before
 
 
@@ -185,17 +180,14 @@ async def test_other_bytes_of_the_connector_end_what_was_accepted(
         assert other != first
         await core.app.library.poll()
         await accept_files(core)
-        kinds = [each.kind for each in core.app.library.items()]
-        assert "connector" in kinds
-        assert "preview" not in kinds
+        assert {each.kind for each in core.app.library.items()} == {"action", "connector"}
         furnish_guest(home, [request_], HOSTS)
         await core.app.library.poll()
         await accept_files(core)
         reached = len(service.seen)
         view = await core.ask_for("act", {"region": "a new call"})
-        assert view.preview.status == "unavailable"
+        assert (view.preview.status, len(service.seen)) == ("unavailable", reached)
         assert [each.name for each in offers(core)] == [name]
-        assert len(service.seen) == reached
 
 
 async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home: Path) -> None:
@@ -209,9 +201,7 @@ async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home:
         assert len(offers(core)) == 16
 
 
-async def test_an_op_that_posts_what_nobody_can_check_is_offered_accepted_sent_and_recorded(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_an_unchecked_post_is_offered_accepted_and_sent(home: Path, tmp_path: Path) -> None:
     """Over TLS, as it is: nothing before, the very body after, and what a yes covers says so."""
     digest = furnish_guest(home, [READ], HOSTS)
     with tls_service(tmp_path) as service:
@@ -232,18 +222,14 @@ async def test_an_op_that_posts_what_nobody_can_check_is_offered_accepted_sent_a
             assert (await core.run(view)).state == "completed"
             assert posts(service) == 3  # the preview, the same again for the yes, and the action
         async with Core.open(home, make_outgoing=service.client, accept=False) as core:
-            assert (await core.ask_for("act", {})).preview.accepted_reads == (
-                (UNCHECKED, "person"),
-            )
+            again = await core.ask_for("act", {})
+            assert again.preview.accepted_reads == ((UNCHECKED, "person"),)
 
 
-async def test_a_gated_action_that_is_accepted_later_ends_what_was_accepted_of_its_op(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
+async def test_a_gated_action_ends_it(start: Start, service: ScriptedService, home: Path) -> None:
     """Also for a call that waits, and also once the action is gone again."""
     digest = furnish_guest(home, [READ], HOSTS)
-    see = home / "actions" / "see.md"
-    later = home / "actions" / "later.md"
+    see, later = home / "actions" / "see.md", home / "actions" / "later.md"
     async with start(accept=False) as core:
         view = await accept_read(core)
         text = see.read_text(encoding="utf-8").replace('"see"\nversion', '"later"\nversion')
@@ -260,51 +246,14 @@ async def test_a_gated_action_that_is_accepted_later_ends_what_was_accepted_of_i
         later.unlink()
         await core.app.library.poll()
         view = await looked_again(core, view)
-        assert view.preview.status == "unavailable"
-        assert posts(service) == sent
+        assert (view.preview.status, posts(service)) == ("unavailable", sent)
         assert [each.name for each in offers(core)] == [f"{REF} {UNCHECKED}"]
 
 
-async def test_without_the_declaration_that_an_op_is_idempotent_its_unchecked_requests_do_not_count(
+async def test_an_op_has_to_be_idempotent(
     start: Start, service: ScriptedService, home: Path
 ) -> None:
-    furnish_guest(home, [READ], HOSTS)
-    async with start(accept=False) as core:
-        view = await accept_read(core)
-        (see,) = [each for each in core.app.library.items() if each.name == "see"]
-        await core.do(WithdrawAcceptance(kind="action", name="see", digest=see.digest))
-        sent = posts(service)
-        view = await looked_again(core, view)
-        assert view.preview.status == "unavailable"
-        (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
-        assert (item.state, item.reason) == (
-            "cannot_run", "It does not count: no accepted action declares see idempotent.",
-        )  # fmt: skip
-        assert (posts(service), offers(core)) == (sent, [])
-        await accept_files(core)
-        view = await looked_again(core, view)
-        assert view.preview.status == "ready"
-        assert posts(service) == sent + 1
-
-
-async def test_what_is_declared_of_other_bytes_of_the_connector_offers_nothing(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
-    """The next version's op of that name may write."""
-    furnish_guest(home, [READ], HOSTS)
-    see = home / "actions" / "see.md"
-    of_first = see.read_text(encoding="utf-8")
-    furnish_guest(home, [READ], HOSTS, version="2.0.0")
-    see.write_text(of_first, encoding="utf-8")
-    async with start() as core:
-        assert (await core.ask_for("act", {})).preview.status == "unavailable"
-        assert (service.seen, offers(core)) == ([], [])
-
-
-async def test_an_offer_that_no_longer_counts_is_not_accepted(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
-    """The key may have been pressed for a row that is gone."""
+    """Nor is an offer accepted then: the key may have been pressed for a row that is gone."""
     furnish_guest(home, [READ], HOSTS)
     async with start(accept=False) as core:
         await accept_files(core)
@@ -316,3 +265,114 @@ async def test_an_offer_that_no_longer_counts_is_not_accepted(
         with pytest.raises(Conflict, match="no longer waiting"):
             await accept_offer(core, offer)
         assert service.seen == []
+        view = await accept_read(core)
+        await core.do(WithdrawAcceptance(kind="action", name="see", digest=see.digest))
+        sent = posts(service)
+        view = await looked_again(core, view)
+        assert view.preview.status == "unavailable"
+        item = preview_item(core)
+        why = "It does not count: no accepted action declares see idempotent."
+        assert (item.state, item.reason) == ("cannot_run", why)
+        assert (posts(service), offers(core)) == (sent, [])
+        await accept_files(core)
+        view = await looked_again(core, view)
+        assert (view.preview.status, posts(service)) == ("ready", sent + 1)
+
+
+async def test_other_bytes_get_no_offer(start: Start, service: ScriptedService, home: Path) -> None:
+    """The next version's op of that name may write."""
+    furnish_guest(home, [READ], HOSTS)
+    see = home / "actions" / "see.md"
+    of_first = see.read_text(encoding="utf-8")
+    furnish_guest(home, [READ], HOSTS, version="2.0.0")
+    see.write_text(of_first, encoding="utf-8")
+    async with start() as core:
+        assert (await core.ask_for("act", {})).preview.status == "unavailable"
+        assert (service.seen, offers(core)) == ([], [])
+
+
+TWO = ("a.example:443", "z.example:443")
+REGIONS = tuple(f"athena.{region}.amazonaws.com:443" for region in ("af-south-1", "eu-west-1", "us-east-1"))  # fmt: skip
+SIGNED = '[capabilities.credential]\nkind = "aws_sigv4"\nservice = "athena"\n'
+
+
+async def first_and_ready(core: Core, **args: str) -> tuple[ApprovalView, ApprovalView]:
+    """Call `act`; return the item while its preview was fetched, and once it had answered."""
+    ready = await core.ask_for("act", dict(args))
+    first = next(v for v in core.views(ready.approval_id) if v.preview.status == "fetching")
+    return first, ready
+
+
+async def test_the_asked_host_is_named(start: Start, service: ScriptedService, home: Path) -> None:
+    """In the preview's line, in the item after the run, and in the audit."""
+    furnish_guest(home, [{"url": "https://z.example/x"}], TWO)
+    async with start() as core:
+        first, ready = await first_and_ready(core)
+        assert first.preview.host == "one of 2 hosts"
+        assert ready.preview.host == "z.example"
+        end = await core.run(ready)
+        assert (end.state, end.hosts_asked) == ("completed", ("z.example:443",))
+        for event in ("preview.fetched", "run.completed"):
+            record = (await core.records(event))[0]
+            assert record["hosts_asked"] == ["z.example:443"]
+            assert "z.example" in record["summary"]
+            assert "a.example" not in record["summary"]
+        assert {each.headers["Host"] for each in service.seen} == {"z.example"}
+
+
+async def test_a_refusing_host_is_named(start: Start, service: ScriptedService, home: Path) -> None:
+    """The first of the manifest answers 200; the other one, which was asked last, answers 429."""
+    says = '{"error":{"class":"external_api_error","message":"too many"}}'
+    both = [{"url": "https://a.example/x"}, {"url": "https://z.example/y"}]
+    furnish_guest(home, both, TWO, says=says)
+    service.statuses["z.example"] = 429
+    async with start() as core:
+        _, ready = await first_and_ready(core)
+        said = "z.example answered 429 (Too Many Requests)"
+        assert (ready.preview.status, ready.preview.reason) == ("unavailable", said)
+        (record,) = await core.records("preview.unavailable")
+        assert record["hosts_asked"] == ["a.example:443", "z.example:443"]
+
+
+async def test_no_host_is_named_where_none_was_asked(home: Path) -> None:
+    """A connector that answers out of itself was not asked by anybody on a host's behalf."""
+    furnish_guest(home, [], TWO)
+    async with Core.open(home) as core:
+        _, ready = await first_and_ready(core)
+        assert (ready.preview.status, ready.preview.host) == ("ready", "")
+
+
+async def test_a_call_reaches_its_region(
+    start: Start, service: ScriptedService, home: Path
+) -> None:
+    """What the item says before anything was asked is what the sandbox holds the call to."""
+    furnish_guest(home, [{"url": "https://athena.us-east-1.amazonaws.com/"}], REGIONS, more=SIGNED)
+    async with start() as core:
+        first, here = await first_and_ready(core, region="us-east-1")
+        assert first.preview.host == here.preview.host == "athena.us-east-1.amazonaws.com"
+        assert here.hosts == here.op_hosts == ("athena.us-east-1.amazonaws.com:443",)
+        assert len(service.seen) == 1
+        _, there = await first_and_ready(core, region="eu-west-1")
+        assert (there.hosts, there.preview.status) == (REGIONS[1:2], "unavailable")
+        assert "argument `region` allows only athena.eu-west-1" in there.preview.reason
+        _, anywhere = await first_and_ready(core, region="of no host")
+        assert (anywhere.hosts, len(service.seen)) == (REGIONS, 2)
+
+
+async def test_no_unshown_host_is_read(start: Start, service: ScriptedService, home: Path) -> None:
+    """The call named one region's host; the connector then says that what it made is in another."""
+    says = '{"output":{"done":true,"region":"us-east-1"}}'
+    url = f"https://{REGIONS[1].removesuffix(':443')}/x"
+    furnish_guest(home, [{"url": url}], REGIONS, more=SIGNED, says=says)
+    act = home / "actions" / "act.md"
+    lines = 'changes = { "Done" = "${args.region}" }\nread_back = { region = "${step.region}" }\n'
+    text = act.read_text(encoding="utf-8").replace("render = {", f"{lines}render = {{")
+    act.write_text(text, encoding="utf-8")
+    async with start() as core:
+        _, ready = await first_and_ready(core, region="eu-west-1")
+        assert ready.hosts == (REGIONS[1],)
+        await core.approve(ready)
+        read = await core.read_back(ready)
+        assert read.status == "unavailable"
+        assert "athena.us-east-1.amazonaws.com, which was not shown" in read.reason
+        assert len(service.seen) == 3  # the preview, the check before the effect, the effect
