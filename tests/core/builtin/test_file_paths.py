@@ -54,10 +54,8 @@ def outcome_of(worker: Worker, op: str, **args: Any) -> tuple[str, dict[str, Any
 
 @contextmanager
 def exchanging(project: Path, outside: Path) -> Iterator[None]:
-    loop = subprocess.Popen(
-        [sys.executable, "-I", "-c", EXCHANGING, project, outside], stdout=subprocess.PIPE
-    )
-    assert loop.stdout is not None
+    command = [sys.executable, "-I", "-c", EXCHANGING, project, outside]
+    loop = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         assert loop.stdout.readline() == b"ready\n"
         yield
@@ -81,20 +79,13 @@ def test_no_exchange_of_file_and_link_leads_out(tmp_path: Path, prefix: tuple[st
     (project / "link").symlink_to(outside / "name")
     (project / "linked").symlink_to(outside)
     seen: Counter[tuple[str, str]] = Counter()
-    asked: list[tuple[str, dict[str, Any]]] = [
-        (op, {"file_path": path, **args})
-        for path in ("file", "folder/name")
-        for op, args in (
-            ("read", {}),
-            ("write", {"content": "inside\n"}),
-            ("edit", {"old_string": "inside", "new_string": "inside, again"}),
-            ("preview_write", {"content": "other"}),
-        )
-    ]
-    asked += [
-        ("grep", {"pattern": "secret", "output_mode": "content", "path": path})
-        for path in (".", "folder")
-    ]
+    ops: dict[str, dict[str, Any]] = {
+        "read": {}, "write": {"content": "inside\n"}, "preview_write": {"content": "other"},
+        "edit": {"old_string": "inside", "new_string": "inside, again"},
+    }  # fmt: skip
+    paths = ("file", "folder/name")
+    asked = [(op, {"file_path": path, **args}) for path in paths for op, args in ops.items()]
+    asked += [("grep", {"pattern": "secret", "path": path, **CONTENT}) for path in (".", "folder")]
     asked.append(("write", {"file_path": "folder/new/file", "content": ""}))
     approved = {"file_path": "link", "expect_path": str(outside / "name")}
     with Worker("files", project, prefix) as worker, exchanging(project, outside):
@@ -106,12 +97,9 @@ def test_no_exchange_of_file_and_link_leads_out(tmp_path: Path, prefix: tuple[st
             for op, args in asked:
                 how, result = outcome_of(worker, op, **args)
                 seen[op, how] += 1
+                assert how in ("done", "forbidden", "conflict", "invalid_arguments", "not_found")
                 if how == "done":
                     assert "secret" not in (result.get("text") or result.get("diff") or "")
-                else:
-                    assert how in ("forbidden", "conflict", "invalid_arguments", "not_found"), (
-                        result
-                    )
     assert (outside / "name").read_text() == "secret\n"
     assert [each.name for each in outside.iterdir()] == ["name"]
 
@@ -168,9 +156,9 @@ def test_links_within_the_project_lead_to_the_real_path(
 @pytest.mark.parametrize(
     ("given", "target"),
     [
-        ("..", "{project}/.."),
-        ("../x", "{project}/../x"),
-        ("src/../../x", "{project}/../x"),
+        ("..", "{above}"),
+        ("../x", "{above}/x"),
+        ("src/../../x", "{above}/x"),
         ("/", "/"),
         ("{outside}/secret", "{outside}/secret"),
         ("out", "{outside}/secret"),
@@ -184,9 +172,7 @@ def test_a_path_that_leaves_the_project_is_refused_with_its_target(
     worker: Worker, shared_project: Path, outside: Path, given: str, target: str
 ) -> None:
     given = given.format(project=shared_project, outside=outside)
-    target = target.format(project=shared_project, outside=outside).replace(
-        f"{shared_project}/..", str(shared_project.parent)
-    )
+    target = target.format(above=shared_project.parent, outside=outside)
     facts = worker.call("inspect", tool="Write", args={"file_path": given})
     assert (facts["outside"], facts["path"]) == (True, None)
     for op, args in (
@@ -200,10 +186,8 @@ def test_a_path_that_leaves_the_project_is_refused_with_its_target(
         how, details = outcome_of(worker, op, file_path=given, **args)
         assert how == "forbidden", (op, details)
         assert details["target"] == facts["target"]
-    if target == "/proc/":
-        assert facts["target"].startswith(target)
-    else:
-        assert facts["target"] == target
+    found = facts["target"][: len(target)] if target == "/proc/" else facts["target"]
+    assert found == target
     assert (outside / "secret").read_text() == "secret\n"
     assert not (outside / "new").exists()
 
@@ -227,20 +211,13 @@ ENDLESS_TEXT, ENDLESS_PATTERN = f"{'a' * 60}!\n", "(a+)+$"
 @pytest.fixture(scope="module")
 def tree(shared_project: Path) -> Path:
     tree = shared_project / "tree"
-    for at, (name, text) in enumerate(
-        {
-            "a.py": "import os\nneedle = 1\nend\n",
-            "src/b.py": "x\r\nNeedle = 2\r\ny\r\nz\r\nneedle\r\n",
-            "src/c.ts": "needle()\n",
-            "src/deep/d.tsx": "nothing\n",
-            ".git/config": "needle\n",
-            "binary": "needle\0",
-            ".ENV": "needle\n",
-            "src/.ssh/known": "needle\n",
-            "keys/public.pem": "needle\n",
-            "keys/private.pem": "needle\n",
-        }.items()
-    ):
+    files = {
+        "a.py": "import os\nneedle = 1\nend\n", "src/b.py": "x\r\nNeedle = 2\r\ny\r\nz\r\nneedle\r\n",
+        "src/c.ts": "needle()\n", "src/deep/d.tsx": "nothing\n", ".git/config": "needle\n",
+        "binary": "needle\0", ".ENV": "needle\n", "src/.ssh/known": "needle\n",
+        "keys/public.pem": "needle\n", "keys/private.pem": "needle\n",
+    }  # fmt: skip
+    for at, (name, text) in enumerate(files.items()):
         file = tree / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, newline="")
@@ -250,6 +227,9 @@ def tree(shared_project: Path) -> Path:
     return tree
 
 
+CONTENT = {"output_mode": "content"}
+B_LINES = ("-1-x", ":2:Needle = 2", "-3-y", "-4-z", ":5:needle")
+B_PY = "\n".join(f"tree/src/b.py{each}" for each in B_LINES)
 SECRETS = {"excluded": [".env", ".ssh/", "tree/keys/*", "!public.pem"]}
 
 
@@ -258,7 +238,7 @@ SECRETS = {"excluded": [".env", ".ssh/", "tree/keys/*", "!public.pem"]}
     [
         ("*.py", ["src/b.py", "a.py"]),
         ("./*.py", ["a.py"]),
-        ("{tree}/*.py", ["a.py"]),
+        ("TREE/*.py", ["a.py"]),
         ("src/**", ["src/deep/d.tsx", "src/c.ts", "src/b.py"]),
         ("**/*.{ts,tsx}", ["src/deep/d.tsx", "src/c.ts"]),
         ("src/[!c].*", ["src/b.py"]),
@@ -273,12 +253,7 @@ SECRETS = {"excluded": [".env", ".ssh/", "tree/keys/*", "!public.pem"]}
     ],
 )
 def test_glob_finds_no_secret(worker: Worker, tree: Path, pattern: str, found: list[str]) -> None:
-    result = worker.call(
-        "glob",
-        pattern=pattern.format(tree=tree) if "tree" in pattern else pattern,
-        path="tree",
-        **SECRETS,
-    )
+    result = worker.call("glob", pattern=pattern.replace("TREE", str(tree)), path="tree", **SECRETS)
     assert result == {"paths": [f"tree/{each}" for each in found], "truncated": False}
 
 
@@ -287,25 +262,13 @@ def test_glob_finds_no_secret(worker: Worker, tree: Path, pattern: str, found: l
     [
         ({}, "tree/a.py\ntree/keys/public.pem\ntree/src/b.py\ntree/src/c.ts"),
         ({"glob": "*.py", "output_mode": "count", "-i": True}, "tree/a.py:1\ntree/src/b.py:2"),
-        (
-            {"path": "tree/src/b.py", "output_mode": "content", "-i": True, "-C": 1},
-            "\n".join(
-                f"tree/src/b.py{each}"
-                for each in ("-1-x", ":2:Needle = 2", "-3-y", "-4-z", ":5:needle")
-            ),
-        ),
-        (
-            {"glob": "src/*", "output_mode": "content", "-n": False, "-B": 1},
-            "tree/src/b.py-z\ntree/src/b.py:needle\n--\ntree/src/c.ts:needle()",
-        ),
-        (
-            {"pattern": "os.needle", "multiline": True, "output_mode": "content"},
-            "tree/a.py:1:import os\ntree/a.py:2:needle = 1",
-        ),
+        ({"path": "tree/src/b.py", "-i": True, "-C": 1, **CONTENT}, B_PY),
+        ({"glob": "src/*", "-n": False, "-B": 1, **CONTENT}, "tree/src/b.py-z\ntree/src/b.py:needle\n--\ntree/src/c.ts:needle()"),
+        ({"pattern": "os.needle", "multiline": True, **CONTENT}, "tree/a.py:1:import os\ntree/a.py:2:needle = 1"),
         ({"path": "tree/src/.ssh"}, ""),
         ({"path": "tree/.ENV"}, ""),
     ],
-)
+)  # fmt: skip
 def test_grep_finds_no_secret(worker: Worker, tree: Path, args: dict[str, Any], text: str) -> None:
     result = worker.call("grep", **{"pattern": "needle", "path": "tree", **SECRETS, **args})
     assert result == {"text": text, "truncated": False}
@@ -317,13 +280,9 @@ def test_grep_says_what_is_wrong_and_what_is_left_out(worker: Worker) -> None:
     assert (error.class_, "Python's re" in error.message) == ("invalid_arguments", True)
     few = worker.call("grep", pattern="needle", path="tree", head_limit=1)
     assert (few["text"], few["truncated"]) == ("tree/.ENV", True)
-    assert worker.refused("glob", pattern="../*").class_ == "invalid_arguments"
-    assert worker.refused("glob", pattern="{a,b}" * 9).class_ == "invalid_arguments"
+    for pattern in ("../*", "{a,b}" * 9):
+        assert worker.refused("glob", pattern=pattern).class_ == "invalid_arguments"
     assert worker.refused("glob", pattern="*", path="missing").class_ == "not_found"
-
-
-def _children(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
@@ -333,7 +292,8 @@ def test_reads_are_answered_during_a_search_which_ends_with_the_worker(tmp_path:
         search = worker.send("grep", pattern=ENDLESS_PATTERN)
         assert worker.call("read", file_path="a")["lines"] == 1
         assert not worker.answered(search)
-        (child,) = _children(worker.process.pid)
+        pid = worker.process.pid
+        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     assert not Path(f"/proc/{child}").exists()
 
 

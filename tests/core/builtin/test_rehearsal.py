@@ -9,6 +9,7 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -43,7 +44,7 @@ def shared_sandbox() -> Iterator[Sandbox]:
             pytest.skip(why_not)
         assert why_not == ""
         made.prints(
-            "git init -q -b main && git config user.name A && git config user.email a@example.com"
+            "git init -qb main && git config user.name A && git config user.email a@x.example"
         )
         yield made
 
@@ -125,20 +126,15 @@ def test_a_file_that_is_no_text_is_told_as_it_will_be_and_as_it_is(box: Sandbox)
     give(box.project)
     done = box.rehearse("echo text > picture; chmod 600 moded; rm gone; printf '\\0' > a.txt")
     told = {
-        each["path"]: [
-            (each[name]["type"], each[name]["bytes"])
-            for name in ("binary", "previous_binary")
-            if name in each
-        ]
-        for each in done["changes"]
-    }
+        (each["path"], name): (each[name]["type"], each[name]["bytes"])
+        for each in done["changes"] for name in ("binary", "previous_binary") if name in each
+    }  # fmt: skip
     picture = ("PNG image", 9)
     assert told == {
-        "picture": [("text", 5), picture],
-        "moded": [picture],
-        "gone": [picture],
-        "a.txt": [("binary data", 1), ("text", 4)],
-    }
+        ("picture", "binary"): ("text", 5), ("picture", "previous_binary"): picture,
+        ("moded", "binary"): picture, ("gone", "previous_binary"): picture,
+        ("a.txt", "binary"): ("binary data", 1), ("a.txt", "previous_binary"): ("text", 4),
+    }  # fmt: skip
     assert done["diff"] == ""
 
 
@@ -164,13 +160,11 @@ def test_a_git_commit_has_the_hash_that_was_shown(box: Sandbox) -> None:
 
 
 def swap(box: Sandbox) -> None:
-    """Put a link that leads out where a folder was."""
     (box.project / "d").rename(box.project / "d2")
     (box.project / "d").symlink_to(box.folder / "home")
 
 
 def another_folder(box: Sandbox) -> None:
-    """Put another folder where a folder was."""
     (box.project / "d").rename(box.project / "d2")
     (box.project / "d").mkdir()
 
@@ -272,18 +266,17 @@ def helper_reading(box: Sandbox, request: int) -> int:
     raise AssertionError("nobody reads it")
 
 
-def test_a_cancel_ends_the_reading_of_what_a_command_left(box: Sandbox) -> None:
-    """It was heard only while the command ran; a large file was hashed to its end."""
+def test_a_cancel_and_the_deadline_end_the_reading_of_what_a_command_left(box: Sandbox) -> None:
+    """A cancel was heard only while the command ran; a large file was hashed to its end.
+
+    The kernel keeps the deadline, by a signal that nothing in that process catches; here it comes at once.
+    """
     request = box.worker.send("rehearse", command="truncate -s 1000M sparse")
     helper = helper_reading(box, request)
     box.worker.cancel(request)
     with pytest.raises(WorkerError, match="stopped"):
         box.worker.answer(request)
     assert not Path(f"/proc/{helper}").exists()
-
-
-def test_the_deadline_ends_the_reading_of_what_a_command_left(box: Sandbox) -> None:
-    """The kernel keeps it, by a signal that nothing in that process catches; here it comes at once."""
     request = box.worker.send("rehearse", command="truncate -s 1000M sparse")
     os.kill(helper_reading(box, request), signal.SIGALRM)
     assert "longer than the 60 s of a rehearsal" in box.worker.answer(request)["fallback"]
@@ -306,13 +299,10 @@ def test_the_rehearsals_of_a_session_share_their_memory(box: Sandbox) -> None:
 def test_a_session_takes_no_more_memory_than_its_share(box: Sandbox) -> None:
     """Eight commands had 634 MB at once, two of them at a time; what waits for an answer counts as well."""
     grow = "import mmap, time; x = mmap.mmap(-1, {0} << 20, flags=mmap.{1}); x.write(bytes({0} << 20)); time.sleep(2)"
+    kinds = ("MAP_PRIVATE", "MAP_SHARED")
     commands = [
         "fallocate -l 100M large",
-        *(
-            f'python3 -c "{grow.format(size, kind)}"'
-            for size in (150, 300)
-            for kind in ("MAP_PRIVATE", "MAP_SHARED")
-        ),
+        *(f'python3 -c "{grow.format(n, kind)}"' for n in (150, 300) for kind in kinds),
         f'for i in 1 2 3 4 5 6; do python3 -c "{grow.format(50, "MAP_PRIVATE")}" & done; wait',
     ]
     requests = [box.worker.send("rehearse", command=each) for each in commands]
@@ -326,52 +316,44 @@ def test_a_session_takes_no_more_memory_than_its_share(box: Sandbox) -> None:
     assert most + (100 << 20) < 512 << 20
 
 
-def test_memory_that_processes_share_counts_once(box: Sandbox) -> None:
+UNCOUNTED = r"""python3 -c "
+import ctypes, os
+assert ctypes.CDLL(None).shmget(0, 4096, 0o1600) == -1
+try: os.memfd_create('x')
+except OSError as error: print(error.strerror)
+"
+"""
+
+
+def test_memory_is_had_only_where_it_is_counted_and_counts_once(box: Sandbox) -> None:
+    """A file without a name and System V's shared memory belong to no process that maps them not."""
+    assert box.rehearse(UNCOUNTED)["stdout"] == "Function not implemented\n"
     fork = "import os, time; x = bytes(range(256)) * (100 << 12); [os.fork() or time.sleep(1) for _ in range(3)]"
     assert box.rehearse(f"python3 -c '{fork}'")["exit_code"] == 0
-
-
-def test_memory_is_had_only_where_it_is_counted(box: Sandbox) -> None:
-    """A file without a name and System V's shared memory belong to no process that maps them not."""
-    code = (
-        "import ctypes, os\n"
-        "assert ctypes.CDLL(None).shmget(0, 4096, 0o1600) == -1\n"
-        "try: os.memfd_create('x')\n"
-        "except OSError as error: print(error.strerror)\n"
-    )
-    assert box.rehearse(f'python3 -c "{code}"')["stdout"] == "Function not implemented\n"
 
 
 def _memory(process: int) -> int:
     """Return how many bytes of memory *process* has for itself, its part of shared ones among them."""
     with contextlib.suppress(OSError):
-        fields = dict(
-            line.split(":")
-            for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]
-        )
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]
+        fields = dict(line.split(":") for line in lines)
         return sum(int(fields[each].split()[0]) for each in ("Pss_Anon", "Pss_Shmem")) * 1024
     return 0
 
 
 def test_extended_attributes_are_left_out(box: Sandbox) -> None:
     """Nobody is shown them, and what they say may matter to other programs."""
-    set_one = (
-        "import os; os.setxattr('a.txt', 'user.mine', b'x'); os.setxattr('n', 'user.mine', b'x')"
-    )
-    done = box.rehearse(f'echo x >> a.txt; echo y > n; python3 -c "{set_one}"')
+    code = "import os; [os.setxattr(each, 'user.mine', b'x') for each in ('a.txt', 'n')]"
+    done = box.rehearse(f'echo x >> a.txt; echo y > n; python3 -c "{code}"')
     assert done["exit_code"] == 0
     commit_rehearsal(box, done)
     assert [os.listxattr(box.project / each) for each in ("a.txt", "n")] == [[], []]
 
 
-def test_a_command_that_leaves_many_processes_behind_is_rehearsed(box: Sandbox) -> None:
-    """They are waited for as in a real run; otherwise they would count until there may be no more."""
+def test_many_processes_and_a_text_of_nearly_a_mebibyte_are_rehearsed(box: Sandbox) -> None:
+    """Processes that are left are waited for as in a real run; the text is of letters that are six bytes each."""
     done = box.rehearse("for i in $(seq 400); do (/bin/true &) ; done; echo ok")
     assert done["stdout"] == "ok\n"
-
-
-def test_a_text_of_nearly_a_mebibyte_is_shown(box: Sandbox) -> None:
-    """In letters that are six bytes each on their way."""
     done = box.rehearse("python3 -c \"open('n', 'w').write('\u0416\\n' * 300000)\"")
     assert done["diff"].count("+\u0416\n") == 300000
 
@@ -382,18 +364,15 @@ def test_no_socket_is_reached_before_the_yes(box: Sandbox) -> None:
 
     def attempts() -> list[int]:
         unix = socket.socket(socket.AF_UNIX)
-        one, other = socket.socketpair()  # within the command
-        one.close()
-        other.close()
-        return [
-            errno_of(lambda: socket.socket(socket.AF_INET)),
-            errno_of(lambda: socket.socket(socket.AF_VSOCK)),
-            errno_of(lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)),
-            errno_of(lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)),
-            errno_of(lambda: unix.connect(path)),
-            errno_of(lambda: unix.connect("\0abstract")),
-            errno_of(lambda: unix.connect("/nothing")),
-        ]
+        for each in socket.socketpair():  # within the command
+            each.close()
+        tried = [
+            lambda: socket.socket(socket.AF_INET), lambda: socket.socket(socket.AF_VSOCK),
+            lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
+            lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM),
+            *(partial(unix.connect, each) for each in (path, "\0abstract", "/nothing")),
+        ]  # fmt: skip
+        return [errno_of(each) for each in tried]
 
     def body() -> None:
         set_dumpable(True)  # as what was executed is
@@ -453,9 +432,8 @@ def test_a_hidden_file_below_a_folder_is_not_rehearsed_with() -> None:
 
 
 def test_what_a_command_leaves_running_writes_nothing_more(box: Sandbox) -> None:
-    done = box.rehearse(
-        "(setsid sh -c 'sleep 0.5; echo late > late; echo late >> a.txt' &); echo x > x"
-    )
+    late = "(setsid sh -c 'sleep 0.5; echo late > late; echo late >> a.txt' &)"
+    done = box.rehearse(f"{late}; echo x > x")
     assert change_kinds(done) == {"x": "made"}
     commit_rehearsal(box, done)
     box.prints("sleep 0.6")
@@ -483,10 +461,9 @@ def test_rehearsals_wait_side_by_side_and_are_dropped(box: Sandbox) -> None:
 
 def test_without_a_sandbox_nothing_is_rehearsed(tmp_path: Path) -> None:
     with Worker("commands", tmp_path) as worker:
-        assert worker.features["why_not"]
-        assert worker.call("rehearse", command="touch x") == {
-            "fallback": worker.features["why_not"]
-        }
+        why_not = worker.features["why_not"]
+        assert why_not
+        assert worker.call("rehearse", command="touch x") == {"fallback": why_not}
     assert not (tmp_path / "x").exists()
 
 
@@ -506,8 +483,8 @@ class Racing(Commit):
 @pytest.mark.parametrize("what", ["changed", "made", "deleted"])
 def test_a_change_in_the_very_moment_is_not_lost(tmp_path: Path, what: str) -> None:
     below, upper = tmp_path / "below", tmp_path / "upper/0/up"
-    below.mkdir()
-    upper.mkdir(parents=True)
+    for each in (below, upper):
+        each.mkdir(parents=True)
     (below / "a").write_text("old\n")
     (upper / "a").write_text("new\n")
     if what != "made":
@@ -523,9 +500,8 @@ def test_a_change_in_the_very_moment_is_not_lost(tmp_path: Path, what: str) -> N
     with pytest.raises(OpFailed) as failure:
         Racing([layer], handle, changes).apply()
     assert failure.value.class_ == "conflict"
-    assert {each.name: each.read_text() for each in below.iterdir()} == {
-        "a": "old\n", "z": "others\n",
-    }  # fmt: skip
+    left = {each.name: each.read_text() for each in below.iterdir()}
+    assert left == {"a": "old\n", "z": "others\n"}
     Commit([layer], handle, [*UpperReader(0, layer, handle).changes()]).apply()
     assert {each.read_text() for each in below.iterdir()} == {"new\n"}
 

@@ -93,6 +93,10 @@ PATHS = ("a", "b", "a.b", "b.a")
 LEAF = st.one_of(st.integers(0, 9), st.text(alphabet="ab${}.", max_size=6))
 
 
+def step_of(id_: str, inputs: dict[str, Json]) -> Step:
+    return replace(ACTION.steps[0], id=id_, inputs=inputs, idempotent=False)
+
+
 def nested(depth: int, leaf: Json) -> Json:
     """Return an output in which every path of `a` and `b` leads somewhere."""
     return {name: nested(depth - 1, leaf) for name in "ab"} if depth else leaf
@@ -118,50 +122,32 @@ def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
         earlier = tuple(step.id for step in steps)
         given_ = draw(inputs(earlier))
         assume(not list(template_problems(given_, declared=ACTION.input_names, steps=earlier)))
-        steps.append(replace(ACTION.steps[0], id=each, inputs=given_, idempotent=False))
+        steps.append(step_of(each, given_))
     return replace(ACTION, steps=tuple(steps)), {each: nested(4, draw(LEAF)) for each in ids}
 
 
 def run_at(action: Action, progress: Progress | None) -> LiveRun:
     """Return a run of *action* that stands at *progress*."""
     row = RunRecord(
-        run_id="run-1",
-        session_id="ses-1",
-        action=action.name,
-        action_sha256=action.sha256,
-        args={"draft_id": "${a.b}"},
-        args_sha256="",
-        gated=True,
-        state=RunState.PENDING,
-        requested_at=0.0,
+        run_id="run-1", session_id="ses-1", action=action.name, action_sha256=action.sha256,
+        args=ARGS, args_sha256="", gated=True, state=RunState.PENDING, requested_at=0.0,
         progress=progress,
-    )
+    )  # fmt: skip
     loaded = ResolvedAction(action=action, connectors={})
     return LiveRun(row=row, session=SESSION, resolved=loaded, preview=PreviewResult(status="none"))
 
 
+ARGS: dict[str, Json] = {"draft_id": "${a.b}"}
 SESSION = Session(
-    session_id="ses-1",
-    agent="test",
-    label="",
-    cwd="/",
-    pid=None,
-    executable="",
-    opened_by="launch",
-    token_hash="",
-    gateway_hash="",
-    opened_at=0.0,
-    expires_at=1.0,
-)
+    session_id="ses-1", agent="test", label="", cwd="/", pid=None, executable="", opened_by="launch",
+    token_hash="", gateway_hash="", opened_at=0.0, expires_at=1.0,
+)  # fmt: skip
 
 
 def longer_id_later() -> tuple[Action, dict[str, Json]]:
     """Return a chain in which a later step's id is the longer reading of a reference."""
     templates: dict[str, dict[str, Json]] = {"a": {}, "b": {"x": "${a.b.a}"}, "a.b": {}}
-    steps = tuple(
-        replace(ACTION.steps[0], id=each, inputs=given_, idempotent=False)
-        for each, given_ in templates.items()
-    )
+    steps = tuple(step_of(each, given_) for each, given_ in templates.items())
     return replace(ACTION, steps=steps), {each: nested(4, each) for each in templates}
 
 
@@ -170,7 +156,6 @@ def longer_id_later() -> tuple[Action, dict[str, Json]]:
 def test_a_question_holds_what_the_step_is_given(drawn: tuple[Action, dict[str, Json]]) -> None:
     """Before each step, and for each that is done after any later one, both are the same."""
     action, returned = drawn
-    args = {"draft_id": "${a.b}"}
     outputs: dict[str, Json] = {}
     got: dict[str, object] = {}
     for step in action.steps:
@@ -180,7 +165,7 @@ def test_a_question_holds_what_the_step_is_given(drawn: tuple[Action, dict[str, 
             if before.id in got:
                 assert held.step_inputs(before, progress) == got[before.id]
         try:
-            given_ = op_arguments(step, args, outputs, action.input_names)
+            given_ = op_arguments(step, ARGS, outputs, action.input_names)
         except MissingValue:
             return  # the run ends here, before any question
         assert held.step_inputs(step, progress) == given_
@@ -192,10 +177,9 @@ def test_a_question_holds_what_the_step_is_given(drawn: tuple[Action, dict[str, 
 def test_no_step_that_an_output_changes_runs_unasked(drawn: tuple[Action, dict[str, Json]]) -> None:
     """What the first question shows as it stands is what runs, whatever the steps return."""
     action, returned = drawn
-    args: dict[str, Json] = {"draft_id": "${a.b}"}
     held = run_at(action, None)
     for index, step in enumerate(action.steps):
         outputs = {each.id: returned[each.id] for each in action.steps[:index]}
         if step.id in held.halting_steps():
             continue
-        assert held.step_inputs(step, None) == op_arguments(step, args, outputs, action.input_names)
+        assert held.step_inputs(step, None) == op_arguments(step, ARGS, outputs, action.input_names)

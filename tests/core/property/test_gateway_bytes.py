@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 import uvloop
@@ -50,13 +50,13 @@ LINES = st.lists(st.tuples(NAMES, VALUES).map(lambda each: each[0] + b": " + eac
 PIECES = st.lists(st.binary(min_size=1, max_size=2000), max_size=6)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Message:
     """Header lines, the body in pieces, and how its end is told."""
 
     lines: list[bytes]
     pieces: list[bytes]
-    chunked: bool
+    chunked: bool = field(kw_only=True)
 
     @property
     def body(self) -> bytes:
@@ -109,35 +109,20 @@ def running() -> Iterator[Running]:
             runner.run(made.stack.aclose())
 
 
+ODD = [b"X: \xff\t\x80", b"X-API-Key: y", b"x-api-key: z", b"aCCept: */*", b"Cookie: c"]
+TWICE = [b"Set-Cookie: a", b"set-cookie: b", b"Content-Encoding: gzip", b"Date: yesterday"]
+
+
 @example(
-    method=b"POST",
-    target=b'/v1/%00"<>\\^`{|}~?a=%2F..&&x',
-    asked=Message(
-        lines=[b"X: \xff\t\x80", b"X-API-Key: y", b"x-api-key: z", b"aCCept: */*", b"Cookie: c"],
-        pieces=[b"\0\r\n\r\n"],
-        chunked=True,
-    ),
-    status=599,
-    reason=b"\xff",
-    answered=Message(
-        lines=[b"Set-Cookie: a", b"set-cookie: b", b"Content-Encoding: gzip", b"Date: yesterday"],
-        pieces=[b"0\r\n\r\n", b"HTTP/1.1 200"],
-        chunked=True,
-    ),
+    (b"POST", b'/v1/%00"<>\\^`{|}~?a=%2F..&&x', Message(ODD, [b"\0\r\n\r\n"], chunked=True)),
+    (599, b"\xff", Message(TWICE, [b"0\r\n\r\n", b"HTTP/1.1 200"], chunked=True)),
 )
-@given(
-    method=METHODS, target=PATHS, asked=MESSAGES, status=STATUSES, reason=REASONS, answered=MESSAGES
-)
+@given(st.tuples(METHODS, PATHS, MESSAGES), st.tuples(STATUSES, REASONS, MESSAGES))
 def test_what_goes_in_comes_out(
-    running: Running,
-    method: bytes,
-    target: bytes,
-    asked: Message,
-    status: int,
-    reason: bytes,
-    answered: Message,
+    running: Running, request_: tuple[bytes, bytes, Message], response: tuple[int, bytes, Message]
 ) -> None:
     """Each byte of method, target, header lines in order, body, status, reason, chunks."""
+    (method, target, asked), (status, reason, answered) = request_, response
 
     async def one() -> None:
         gateway = running.gateway
@@ -252,27 +237,23 @@ def send_once(
     return words
 
 
+def body_of(answer: OutgoingResponse | str) -> bytes:
+    assert isinstance(answer, OutgoingResponse), answer
+    return answer.body
+
+
 BOMB = gzip.compress(bytes(1_000_000))[:MAX_BODY]
-HEADS = st.sampled_from(
-    [
-        b"",
-        b"HTTP/1.1 200 OK\r\n",
-        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ",
-        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: https://api.example/",
-        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n",
-        b"HTTP/1.1 999 \xff\r\nX: ",
-    ]
-)
+OK, FOUND = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: "
+CHUNKED, LENGTH = b"Transfer-Encoding: chunked\r\n", b"Content-Length: "
+HEADS = st.sampled_from([
+    b"", OK, OK + b"Connection: close\r\n\r\n", OK + LENGTH + b"5\r\n\r\n",
+    OK + LENGTH + b"5\r\n" + LENGTH + b"6\r\n\r\n", OK + LENGTH + b"-1\r\n\r\n",
+    OK + LENGTH + b"9" * 5000 + b"\r\n\r\n", OK + CHUNKED + b"\r\n",
+    OK + CHUNKED + LENGTH + b"3\r\n\r\n", OK + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n",
+    OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n", FOUND, FOUND + b"https://api.example/",
+    b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n", b"HTTP/1.1 999 \xff\r\nX: ",
+])  # fmt: skip
 TAILS = st.one_of(
     st.binary(max_size=300),
     st.tuples(st.integers(0, 400), st.binary(max_size=50)).map(lambda p: b"%x\r\n%s\r\n0\r\n\r\n" % p),
@@ -282,8 +263,8 @@ TAILS = st.one_of(
 
 
 @given(HEADS, TAILS, st.lists(st.integers(0, 60), max_size=3))
-@example(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ", b"//[\r\n\r\n", [])
-@example(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ", b"\xff\r\n\r\n", [])
+@example(FOUND, b"//[\r\n\r\n", [])
+@example(FOUND, b"\xff\r\n\r\n", [])
 @example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"ffffffffffffffff\r\nx", [])
 @example(b"HTTP/1.1 200 OK\r\n", b"X: " + b"a" * 1_000_000 + b"\r\n\r\n", [])
 @example(b"HTTP/1.1 200 OK\r\n", b"X: a\r\n" * 50_000 + b"\r\n", [])
@@ -296,9 +277,7 @@ def test_any_answer_of_a_service_is_a_response_or_an_error_of_ours(
     babbler.says = [*filter(None, cut(head + tail, sizes))]
     event("failed" if isinstance(send_once(outgoing), str) else "answered")
     babbler.says = [GOOD]
-    answer = send_once(outgoing)
-    assert isinstance(answer, OutgoingResponse)
-    assert answer.body == b"good"
+    assert body_of(send_once(outgoing)) == b"good"
 
 
 @given(st.binary(max_size=MAX_BODY) | st.just(BOMB), st.sampled_from([b"gzip", b"deflate", b"br"]))
@@ -309,9 +288,7 @@ def test_what_was_packed_comes_back_packed(
     babbler.pause = 0.0
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
     babbler.says = [head % (coding, len(body)) + body]
-    answer = send_once(outgoing)
-    assert isinstance(answer, OutgoingResponse)
-    assert answer.body == body
+    assert body_of(send_once(outgoing)) == body
 
 
 @given(HEADS, TAILS)

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import event, example, given, settings
@@ -22,17 +22,17 @@ from examples.mailbox.server import Mailbox
 from tests.fast.property.mcp_messages import FRAMES, JSON, NEW, REQUESTS, TEXT, deep
 from tests.support.server_harness import ROOT, Console, aileron
 
+Fields: TypeAlias = list[tuple[bytes, bytes]]
 SECONDS = 60.0
 FEWER = settings(max_examples=max(10, settings.default.max_examples * 2 // 5))
 """Each example is four requests at least."""
-HELLO = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {},
-    "clientInfo": {"name": "a-test", "version": "1"},
-}
+WHO = {"name": "a-test", "version": "1"}
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": WHO}
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+ROUTE = "/v1/actions/get-draft/run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class HttpReply:
     """What came back: its head, and its body as far as it was waited for."""
 
@@ -65,7 +65,7 @@ class HttpAgent:
         assert reply.session is not None, reply
         return reply.session.encode()
 
-    def post(self, body: bytes, headers: list[tuple[bytes, bytes]]) -> HttpReply:
+    def post(self, body: bytes, headers: Fields) -> HttpReply:
         head = [*headers, (b"Content-Length", b"%d" % len(body))]
         reply = self.exchange(http_request(b"POST", b"/mcp", self.host(), head) + body, whole=True)
         assert reply is not None
@@ -87,21 +87,17 @@ class HttpAgent:
                 peer.sendall(data)
                 if ended:
                     peer.shutdown(socket.SHUT_WR)
-            response = http.client.HTTPResponse(
-                peer, method=data.partition(b" ")[0].decode("latin-1")
-            )
+            method = data.partition(b" ")[0].decode("latin-1")
+            response = http.client.HTTPResponse(peer, method=method)
             try:
                 response.begin()
             except (http.client.RemoteDisconnected, ConnectionResetError):
                 return None
             media = response.headers.get("content-type", "")
+            session = response.headers.get("mcp-session-id")
             with response:
-                return HttpReply(
-                    status=response.status,
-                    media=media,
-                    session=response.headers.get("mcp-session-id"),
-                    body=response.read() if whole or "event-stream" not in media else b"",
-                )
+                body = response.read() if whole or "event-stream" not in media else b""
+                return HttpReply(response.status, media, session, body)
 
     def well(self) -> None:
         """Fail unless both eras are served and nothing was said that a person would have to read."""
@@ -109,9 +105,8 @@ class HttpAgent:
         new = [(b"MCP-Protocol-Version", b"2026-07-28"), (b"Mcp-Method", b"tools/list")]
         reply = self.post(json.dumps(listing).encode(), [*header_fields(self.token), *new])
         assert (reply.status, b"list_drafts" in reply.body) == (200, True), reply
-        ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
         for token, session in ((self.token, self.session), (self.other, self.foreign)):
-            reply = self.post(ping, [*header_fields(token), (b"Mcp-Session-Id", session)])
+            reply = self.post(PING, [*header_fields(token), (b"Mcp-Session-Id", session)])
             if reply.status == 404:  # the example ended it, as it may: it had the token too
                 self.renew()
             else:
@@ -126,7 +121,7 @@ class HttpAgent:
             assert "ERROR" not in said, said
 
 
-def header_fields(token: bytes) -> list[tuple[bytes, bytes]]:
+def header_fields(token: bytes) -> Fields:
     return [
         (b"Authorization", b"Bearer " + token),
         (b"Accept", b"application/json, text/event-stream"),
@@ -134,9 +129,7 @@ def header_fields(token: bytes) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def http_request(
-    method: bytes, path: bytes, host: bytes, headers: list[tuple[bytes, bytes]]
-) -> bytes:
+def http_request(method: bytes, path: bytes, host: bytes, headers: Fields) -> bytes:
     lines = [method + b" " + path + b" HTTP/1.1", b"Host: " + host]
     lines += [name + b": " + value for name, value in headers]
     return b"\r\n".join([*lines, b"", b""])
@@ -147,10 +140,9 @@ def http_agent() -> Iterator[HttpAgent]:
     """A real console with the examples in it, that holds no call."""
     with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
         home = Path(folder) / "home"
-        aileron("action", "add", str(ROOT / "examples" / "actions"), home=home)
-        aileron(
-            "connector", "install", str(ROOT / "examples" / "connectors" / "mail-drafts"), home=home
-        )
+        examples = ROOT / "examples"
+        aileron("action", "add", str(examples / "actions"), home=home)
+        aileron("connector", "install", str(examples / "connectors" / "mail-drafts"), home=home)
         (home / "config.toml").write_text("[mcp]\nhold_seconds = 0\n")
         console = Console(home, mailbox)
         yield HttpAgent(console)
@@ -171,26 +163,21 @@ HEADERS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 FRAMINGS = st.sampled_from(["length"] * 6 + ["chunked", "bad chunks", "too short", "too long", "none", "both", "not a number"])  # fmt: skip
 
 
-def framed(body: bytes, framing: str) -> tuple[list[tuple[bytes, bytes]], bytes, bool]:
+def framed(body: bytes, framing: str) -> tuple[Fields, bytes, bool]:
     """Return the header fields and bytes of *body*, and whether they are a whole request."""
     length, chunked = b"Content-Length", (b"Transfer-Encoding", b"chunked")
-    half = len(body) // 2
+    half, whole = len(body) // 2, (length, b"%d" % len(body))
     chunks = b"".join(b"%x;x=y\r\n%s\r\n" % (len(p), p) for p in (body[:half], body[half:]) if p)
-    if framing == "chunked":
-        return [chunked], chunks + b"0\r\nTrailer: x\r\n\r\n", True
-    if framing == "bad chunks":
-        return [chunked], b"-5\r\n" + body + b"\r\nzz\r\n", True
-    if framing == "too short":
-        return [(length, b"%d" % half)], body, True
-    if framing == "too long":
-        return [(length, b"%d" % (len(body) + 5))], body, False
-    if framing == "none":
-        return [], body, True
-    if framing == "both":
-        return [(length, b"%d" % len(body)), chunked], chunks + b"0\r\n\r\n", True
-    if framing == "not a number":
-        return [(length, b"0x10")], body, True
-    return [(length, b"%d" % len(body))], body, True
+    ways: dict[str, tuple[Fields, bytes]] = {
+        "chunked": ([chunked], chunks + b"0\r\nTrailer: x\r\n\r\n"),
+        "bad chunks": ([chunked], b"-5\r\n" + body + b"\r\nzz\r\n"),
+        "too short": ([(length, b"%d" % half)], body),
+        "too long": ([(length, b"%d" % (len(body) + 5))], body),
+        "none": ([], body),
+        "both": ([whole, chunked], chunks + b"0\r\n\r\n"),
+        "not a number": ([(length, b"0x10")], body),
+    }
+    return *ways.get(framing, ([whole], body)), framing != "too long"
 
 
 def judge(reply: HttpReply | None, method: bytes) -> None:
@@ -235,17 +222,9 @@ def messages_of(reply: HttpReply) -> Iterator[Any]:
 @example(b"POST", b"/mcp", "old", [], b"[" * 1_000_000, "length")
 @example(b"POST", b"/mcp", "old", [], b"[" * 1_100_000, "chunked")
 @example(b"POST", b"/mcp", "new", [(b"Mcp-Name", b"\xff")], deep(900), "length")
-@example(
-    b"POST",
-    b"/mcp",
-    "old",
-    [(b"Mcp-Session-Id", b"@foreign")],
-    b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
-    "length",
-)
+@example(b"POST", b"/mcp", "old", [(b"Mcp-Session-Id", b"@foreign")], PING, "length")
 def test_whatever_comes_to_the_mcp_mount_is_answered(
-    http_agent: HttpAgent, method: bytes, path: bytes, era: str, headers: list[tuple[bytes, bytes]],
-    body: bytes, framing: str,
+    http_agent: HttpAgent, method: bytes, path: bytes, era: str, headers: Fields, body: bytes, framing: str
 ) -> None:  # fmt: skip
     """Both eras, any header, any body, any framing: JSON-RPC or an HTTP error that says what."""
     own: dict[bytes, bytes] = dict(header_fields(http_agent.token))
@@ -292,43 +271,24 @@ PATHS = st.one_of(
     SEGMENTS.map("/review/{}".format),
     st.tuples(SEGMENTS, SEGMENTS).map(lambda p: f"/v1/action-approvals/{p[0]}/result?wait=0&x={p[1]}"),
 )  # fmt: skip
+_KEYS = dict.fromkeys(("idempotency_key", "reason", "agent", "cwd", "approved"), JSON)
+_ARGS = st.fixed_dictionaries({}, optional={"id": JSON, "query": JSON})
 BODIES = st.one_of(
     FRAMES,
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "args": JSON | st.fixed_dictionaries({}, optional={"id": JSON, "query": JSON}),
-            "idempotency_key": JSON,
-            "reason": JSON,
-            "agent": JSON,
-            "cwd": JSON,
-            "approved": JSON,
-        },
-    ).map(lambda value: json.dumps(value).encode()),
+    st.fixed_dictionaries({}, optional={**_KEYS, "args": JSON | _ARGS}).map(
+        lambda value: json.dumps(value).encode()
+    ),
 )
 
 
 @FEWER
 @given(st.sampled_from([b"GET", b"POST", b"POST", b"POST", b"HEAD", b"DELETE", b"OPTIONS"]), PATHS, HEADERS, BODIES, FRAMINGS)  # fmt: skip
-@example(
-    b"POST",
-    "/v1/actions/get-draft/run",
-    [(b"Content-Encoding", b"gzip")],
-    b"\x1f\x8b\x08" + b"\0" * 50,
-    "length",
-)
-@example(b"POST", "/v1/actions/get-draft/run", [], b'{"args": {"id": "\\ud800"}}', "length")
-@example(
-    b"POST",
-    "/v1/actions/get-draft/run",
-    [],
-    b'{"args": {"id": "' + b"a" * 1_048_000 + b'"}}',
-    "chunked",
-)
+@example(b"POST", ROUTE, [(b"Content-Encoding", b"gzip")], b"\x1f\x8b\x08" + b"\0" * 50, "length")
+@example(b"POST", ROUTE, [], b'{"args": {"id": "\\ud800"}}', "length")
+@example(b"POST", ROUTE, [], b'{"args": {"id": "' + b"a" * 1_048_000 + b'"}}', "chunked")
 def test_whatever_comes_to_a_route_is_answered(
-    http_agent: HttpAgent, method: bytes, path: str, headers: list[tuple[bytes, bytes]], body: bytes,
-    framing: str,
-) -> None:  # fmt: skip
+    http_agent: HttpAgent, method: bytes, path: str, headers: Fields, body: bytes, framing: str
+) -> None:
     """The one error body, or the answer of the route; bodies of every framing."""
     own = {**dict(header_fields(http_agent.token)), **dict(headers)}
     length, data, complete = framed(body, framing)

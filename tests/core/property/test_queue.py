@@ -39,15 +39,9 @@ class Row:
 
 def unaccepted(name: int, kind: str) -> NotAcceptedView:
     return NotAcceptedView(
-        kind="action" if kind == "action" else "connector",
-        name=str(name),
-        file="f",
-        digest="d",
-        change="new",
-        gated=True,
-        connector="c",
-        hosts=(),
-    )
+        kind="action" if kind == "action" else "connector", name=str(name), file="f", digest="d",
+        change="new", gated=True, connector="c", hosts=(),
+    )  # fmt: skip
 
 
 def part_of(key: str) -> int:
@@ -128,13 +122,10 @@ class Lists(RuleBasedStateMachine):
         life=st.none() | st.integers(1, 100),
     )
     def update(self, number: int, state: str, life: int | None) -> None:
-        view = approval(number, self.now, state=state)
-        view = replace(
-            view,
-            requested_at=float(number),
-            expires_at=None if life is None else 1000.0 + life,
-            decided_at=None if state in WAITING_STATES else self.now,
-        )
+        ends = None if life is None else 1000.0 + life
+        decided = None if state in WAITING_STATES else self.now
+        at = {"requested_at": float(number), "expires_at": ends, "decided_at": decided}
+        view = approval(number, self.now, state=state, **at)
         key = view.approval_id
         if key in self.ended:
             return  # what has ended does not live again
@@ -145,9 +136,8 @@ class Lists(RuleBasedStateMachine):
             assert not came
             if row is not None:
                 row.view = view
-                row.remove_at = self.now + (
-                    DECIDED_HERE_SECONDS if key in self.mine else ELSEWHERE_SECONDS
-                )
+                stays = DECIDED_HERE_SECONDS if key in self.mine else ELSEWHERE_SECONDS
+                row.remove_at = self.now + stays
             return
         assert came is (row is None)
         if row is None:
@@ -162,20 +152,15 @@ class Lists(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.0, 1.0, 2.0, 5.0, 60.0]))
     def sweep(self, seconds: float) -> None:
         self.now += seconds
-        gone = [
-            row.view.approval_id
-            for row in self.rows
-            if row.remove_at is not None
-            and row.remove_at <= self.now
-            and row.view.approval_id != self.selected
-        ]
-        gone += [key for key in self.over if key != self.selected]
+        due = [row for row in self.rows if row.remove_at is not None and row.remove_at <= self.now]
+        gone = {row.view.approval_id for row in due} | self.over
+        gone -= {self.selected}
         assert self.queue.sweep(self.now) is bool(gone)
         self.rows = [row for row in self.rows if row.view.approval_id not in gone]
         self.files = [key for key in self.files if key not in gone]
-        self.over -= set(gone)
+        self.over -= gone
+        self.mine -= gone
         self.place_arrived()
-        self.mine -= set(gone)
         self.settle()
 
     @rule(rows=st.integers(-50, 50))
@@ -246,16 +231,10 @@ class Lists(RuleBasedStateMachine):
         assert queue.waiting == sum(row.view.state in WAITING_STATES for row in self.rows)
         problems = {key for key in self.files if key.startswith("problem:")} - self.over
         assert (queue.not_accepted, queue.problems) == (len(self.file_keys), len(problems))
-        ends = [
-            row.view.expires_at
-            for row in self.rows
-            if row.view.state in WAITING_STATES and row.view.expires_at is not None
-        ]
-        assert queue.nearest_deadline() == min(ends, default=None)
+        ends = min((row.ends for row in self.rows), default=inf)
+        assert queue.nearest_deadline() == (None if ends == inf else ends)
         for row, key in enumerate(keys):
-            assert queue.index(key) == row
-            found = queue.get(key)
-            assert found.key == key
+            assert (queue.index(key), queue.get(key).key) == (row, key)
 
 
 TestLists = Lists.TestCase

@@ -192,13 +192,8 @@ class HostileConsole:
         if "id" not in asked:
             return http_answer(202)
         result = {"tools": [1], "protocolVersion": "2025-11-25", "capabilities": {}}
-        return whole_answer(
-            {"jsonrpc": "2.0", "id": asked["id"], "result": result}, "Mcp-Session-Id: s"
-        )
-
-
-def whole_answer(value: Any, *headers: str) -> bytes:
-    return http_answer(200, value, *headers)
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+        return http_answer(200, answer, "Mcp-Session-Id: s")
 
 
 @pytest.fixture(scope="module")
@@ -210,11 +205,9 @@ def hostile_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostil
 
 @pytest.fixture(scope="module")
 def agent(hostile_console: HostileConsole) -> Iterator[Line]:
-    line = Line(
-        hostile_console.home,
-        rpc_request("initialize", 0, protocolVersion="2025-11-25"),
-        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
-    )
+    hello = rpc_request("initialize", 0, protocolVersion="2025-11-25")
+    begun = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    line = Line(hostile_console.home, hello, begun)
     yield line
     line.close()
 
@@ -232,12 +225,12 @@ REPLIES = {
     "a session that is no text": b"HTTP/1.1 200 OK\r\nMcp-Session-Id: \xff\xfe\r\n\r\n{}",
     "no session": b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
     "a fault": b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops",
-    "neither result nor error": whole_answer({"jsonrpc": "2.0"}),
-    "an error that is none": whole_answer({"jsonrpc": "2.0", "id": 7, "error": 5}),
-    "another's answer": whole_answer(json.loads(FORGED)),
+    "neither result nor error": http_answer(200, {"jsonrpc": "2.0"}),
+    "an error that is none": http_answer(200, {"jsonrpc": "2.0", "id": 7, "error": 5}),
+    "another's answer": http_answer(200, json.loads(FORGED)),
     "two answers": SSE + b"data: " + FORGED + b"\n\ndata: " + FORGED.replace(b"6", b"7") + b"\n\n",
     "a number that is none": SSE + b'data: {"jsonrpc":"2.0","result":1e999}\n\n',
-    "methods that are none": SSE
+    "a method that is none": SSE
     + b'data: {"method":5}\n\ndata: {"jsonrpc":"2.0","method":NaN}\n\n',
     "too deep": SSE + b'data: {"jsonrpc":"2.0","result":' + b"[" * 985 + b"]" * 985 + b"}\n\n",
     "half an event": SSE + b'data: \xff\n\ndata: {"a":',
@@ -259,8 +252,7 @@ def test_whatever_the_console_answers_the_call_ends_and_the_next_is_served(
     while (message := agent.read()).get("id") != 7 or "method" in message:
         assert "method" in message, message
     answered, tools = agent.served()
-    assert not answered
-    assert tools["tools"] == [1]
+    assert (dict(answered), tools["tools"]) == ({}, [1])
 
 
 @pytest.mark.parametrize("reply", ["nothing", "a number that is none", "half an event", "too deep"])
