@@ -89,7 +89,6 @@ class Tools:
         return await self.core.app.gate.run(call)
 
     async def approve(self, answer: GateAnswer) -> ApprovalView:
-        """Say yes to what is shown, and return the view at the call's end."""
         view = await self.core.looked(answer.row.approval_id)
         await self.core.approve(view)
         return await self.core.ended(view)

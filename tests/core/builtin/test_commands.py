@@ -32,7 +32,6 @@ def unsandboxed(tmp_path: Path) -> Iterator[Worker]:
 
 
 def processes_of(word: str = MARK) -> list[int]:
-    """Return the processes of this machine that have *word* in their command line."""
     return running_with(f"\0{word}\0")
 
 

@@ -30,7 +30,6 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0"
 
 @pytest.fixture
 def fresh_folder(shared_project: Path, request: pytest.FixtureRequest) -> Path:
-    """A folder of the project for this test alone."""
     folder = shared_project / str(abs(hash(request.node.name)))
     folder.mkdir()
     return folder

@@ -62,7 +62,6 @@ def committing(seed: int) -> Iterator[tuple[Sandbox, int, dict[str, str], dict[s
 
 
 def kill_all(box: Sandbox) -> None:
-    """Kill the worker with everything in its sandbox, and wait until all of that is gone."""
     worker = box.worker.process.pid
     there = with_descendants({worker}) - {worker}
     box.worker.process.kill()

@@ -51,7 +51,6 @@ def shared_sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def box(shared_sandbox: Sandbox) -> Iterator[Sandbox]:
-    """With the files as they were at first."""
     yield shared_sandbox
     shared_sandbox.discard_all()
     for each in shared_sandbox.project.iterdir():
@@ -170,7 +169,6 @@ def another_folder(box: Sandbox) -> None:
 
 
 def same_size(box: Sandbox) -> None:
-    """Change content alone: not size, not time."""
     path = box.project / "a.txt"
     status = path.stat()
     path.write_text("ONE\n")
@@ -236,7 +234,6 @@ def test_what_cannot_be_rehearsed_says_why(box: Sandbox, command: str, why: str)
     os.truncate(box.project / "huge", 200 << 20)
 
     def state() -> dict[Path, tuple[int, ...]]:
-        """Everything but when it was read, which is no change."""
         all_of = ((each, each.lstat()) for each in box.project.rglob("*"))
         return {path: (*at[:7], at.st_mtime_ns, at.st_ctime_ns) for path, at in all_of}
 

@@ -37,7 +37,6 @@ _VALUES: tuple[Any, ...] = (
 
 
 def mutated(draw: random.Random, text: str, signature: str) -> tuple[Any, str]:
-    """Return a decision and its signature as they might arrive, changed in one of many ways."""
     kind = draw.randrange(6)
     if kind == 0:  # one character of the text
         at = draw.randrange(len(text))
@@ -103,7 +102,6 @@ def nested(depth: int, leaf: Json) -> Json:
 
 
 def inputs(earlier: tuple[str, ...]) -> st.SearchStrategy[dict[str, Json]]:
-    """Draw templates over what *earlier* steps return."""
     piece = st.one_of(st.just("${args.draft_id}"), st.text(alphabet="ab.", max_size=3))
     if earlier:
         referred = st.tuples(st.sampled_from(earlier), st.sampled_from(PATHS))
@@ -115,7 +113,6 @@ def inputs(earlier: tuple[str, ...]) -> st.SearchStrategy[dict[str, Json]]:
 
 @st.composite
 def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
-    """Draw an action that loads, and what each of its steps returns."""
     ids = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=2, max_size=5))
     steps: list[Step] = []
     for each in ids:
@@ -127,7 +124,6 @@ def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
 
 
 def run_at(action: Action, progress: Progress | None) -> LiveRun:
-    """Return a run of *action* that stands at *progress*."""
     row = RunRecord(
         run_id="run-1", session_id="ses-1", action=action.name, action_sha256=action.sha256,
         args=ARGS, args_sha256="", gated=True, state=RunState.PENDING, requested_at=0.0,

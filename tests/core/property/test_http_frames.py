@@ -137,7 +137,6 @@ def http_request(method: bytes, path: bytes, host: bytes, headers: Fields) -> by
 
 @pytest.fixture(scope="module")
 def http_agent() -> Iterator[HttpAgent]:
-    """A real console with the examples in it, that holds no call."""
     with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
         home = Path(folder) / "home"
         examples = ROOT / "examples"
@@ -181,7 +180,6 @@ def framed(body: bytes, framing: str) -> tuple[Fields, bytes, bool]:
 
 
 def judge(reply: HttpReply | None, method: bytes) -> None:
-    """Hold an answer against what the wire allows."""
     assert reply is not None, "the console hung up on a whole request without an answer"
     event(f"HTTP {reply.status}")
     assert reply.status < 500 or reply.media == "application/json", reply
@@ -200,7 +198,6 @@ def judge(reply: HttpReply | None, method: bytes) -> None:
 
 
 def messages_of(reply: HttpReply) -> Iterator[Any]:
-    """Yield the JSON-RPC messages of an answer's body."""
     if reply.media.startswith("text/event-stream"):
         for line in io.BytesIO(reply.body):
             if line.startswith(b"data:") and line[5:].strip():
@@ -289,7 +286,6 @@ BODIES = st.one_of(
 def test_whatever_comes_to_a_route_is_answered(
     http_agent: HttpAgent, method: bytes, path: str, headers: Fields, body: bytes, framing: str
 ) -> None:
-    """The one error body, or the answer of the route; bodies of every framing."""
     own = {**dict(header_fields(http_agent.token)), **dict(headers)}
     length, data, complete = framed(body, framing)
     head = http_request(method, path.encode(), http_agent.host(), [*own.items(), *length])

@@ -45,7 +45,6 @@ def unaccepted(name: int, kind: str) -> NotAcceptedView:
 
 
 def part_of(key: str) -> int:
-    """Return which part of the list a file or problem stands in."""
     parts = ("held:connector", "held:action", "problem")
     return [key.startswith(part) for part in parts].index(True)
 
@@ -77,7 +76,6 @@ class Lists(RuleBasedStateMachine):
 
     @property
     def file_keys(self) -> list[str]:
-        """Files that wait, as they stand in the list."""
         held = [key for key in self.keys if key.startswith("held:")]
         return [key for key in held if key not in self.over]
 

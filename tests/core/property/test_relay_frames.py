@@ -101,7 +101,6 @@ def rpc_request(method: str, id_: Any, **params: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def mcp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
-    """The real MCP server; it holds no call."""
     running = ThreadConsole(tmp_path_factory.mktemp("fuzz") / "home", hold_seconds=0.0)
     yield running
     running.stop()

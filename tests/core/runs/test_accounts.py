@@ -63,7 +63,6 @@ async def bind(core: Core, identity: str = "work", key: str = CANARY) -> Binding
 
 
 async def waiting(core: Core, action: str = "act", key: str | None = None) -> ApprovalView:
-    """Call *action* and return the view of the call, which has no account yet."""
     answer = await core.call(action, {}, key=key)
     return await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
 
@@ -129,7 +128,6 @@ async def test_a_locked_vault_holds_every_call_that_needs_it(core: Core, place: 
 
 
 async def test_a_person_picks_among_several_accounts(core: Core, place: Place) -> None:
-    """The digest covers which; no account that was not offered can be picked."""
     await bind(core, "home", "canary-of-home")
     work = await bind(core)
     view = await waiting(core)
@@ -146,7 +144,6 @@ async def test_a_person_picks_among_several_accounts(core: Core, place: Place) -
 
 
 async def heard(core: Core, view: ApprovalView) -> ApprovalView:
-    """Return the view at its end, once the agent has heard of it: an equal call is another one then."""
     end = await core.ended(view)
     await core.app.approvals.mark_delivered(view.approval_id)
     return end
@@ -337,7 +334,5 @@ async def test_a_call_names_the_command_for_what_it_lacks(core: Core) -> None:
     await core.app.console.submit(RevokeAccount(name=bound.name))
     assert core.last(AccountChanged)
     need = (await waiting(core, "see")).account_need
-    assert (need.reason, need.command.partition(" local")[0]) == (
-        "unbound",
-        "aileron binding setup",
-    )
+    expected = ("unbound", "aileron binding setup")
+    assert (need.reason, need.command.partition(" local")[0]) == expected

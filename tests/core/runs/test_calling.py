@@ -34,7 +34,6 @@ SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842
 
 
 async def test_an_equal_call_is_the_same_until_it_is_told(core: Core, mailbox: Mailbox) -> None:
-    """Attached while open or undelivered; after delivery it asks anew."""
     view = await core.ask()
     again = await core.call()
     assert (again.attached, again.row.approval_id) == (True, view.approval_id)
@@ -220,7 +219,6 @@ class Held:
 
 
 def put_in(core: Core, output: Json = None, *, prepared: bool = False) -> Held:
-    """Put such a connector in place of the one that is installed."""
     ((digest, real),) = core.app.library._files.connectors.items()
     held = Held(real, output, prepared=prepared)
     core.app.library._files.connectors = {digest: held}  # type: ignore[dict-item]

@@ -93,7 +93,6 @@ def spellings(secret: str) -> Iterator[str]:
 
 
 def leaked(text: str) -> list[str]:
-    """Return which secrets are in *text*, in any spelling that a guest or a file could hold them in."""
     return [spelled for secret in (*ALL, PAIR) for spelled in spellings(secret) if spelled in text]
 
 
@@ -158,7 +157,6 @@ def echo_key(request: Request) -> object:
 async def test_the_canary_is_in_the_requests_and_nowhere_else(
     canary_place: CanaryPlace, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Guest memory, files of the home, database, record, events of the screen, log, the agent's answers."""
     caplog.set_level(logging.DEBUG)
     canary_place.service.answer, canary_place.service.status = echo_key, status
     said: list[str] = []
@@ -201,7 +199,6 @@ def _plant(mailbox: Mailbox, draft: str = DRAFT) -> None:
 async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     start: Start, mailbox: Mailbox, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Through every end, every body, the log, the audit and the row of the run."""
     caplog.set_level(logging.DEBUG)
     bodies: list[dict[str, Any]] = []
     secrets: list[str] = []
@@ -209,7 +206,6 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     statuses: set[str] = set()
 
     def observe(_step: str) -> None:
-        """Note what the agent would be told at each step of each run."""
         for core in cores:
             for live_run in core.app.registry:
                 body = result_body(live_run.row)
@@ -270,7 +266,6 @@ async def core(start: Start, traced: Traced) -> AsyncIterator[Core]:
 
 
 def logged_calls(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """Return the log's lines of calls, by their fields."""
     lines = [vars(each) for each in caplog.records if vars(each).get("event") == "call"]
     fields = ("run", "session", "action", "decided", "state")
     return [{name: line.get(name) for name in fields} for line in lines]

@@ -47,7 +47,6 @@ async def test_a_yes_sends_what_was_shown_and_tells_its_words(core: Core, mailbo
 
 
 async def test_a_changed_field_stops_the_send_and_is_shown(core: Core, mailbox: Mailbox) -> None:
-    """The recheck finds another recipient; nothing is sent, before and after show."""
     view = await core.ask()
     mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
     await core.approve(view)
@@ -77,7 +76,6 @@ UNSHOWN_BCC = 'Bcc = "message.payload.headers.Bcc"\n'
 async def test_a_change_in_no_field_stops_the_send(
     start: Start, mailbox: Mailbox, home: Path, hidden: str, change: dict[str, str], path: str
 ) -> None:
-    """What no field shows counts too, and is named."""
     file = home / "actions" / "send-draft.md"
     text = file.read_text(encoding="utf-8")
     assert hidden in text
@@ -123,7 +121,6 @@ async def test_what_the_digest_covers_may_not_change_before_the_effect(
     change: Callable[[Path, ApprovalView], None],
     sentence: str,
 ) -> None:
-    """Argument or connector changed, or the action file gone, between prompt and yes: nothing is sent."""
     view = await core.ask()
     change(home, view)
     end = await core.run(view)
@@ -204,7 +201,6 @@ async def test_a_change_that_is_shown_otherwise_is_covered_by_another_digest(hom
 
 
 async def test_a_refresh_that_finds_a_change_needs_a_new_yes(core: Core, mailbox: Mailbox) -> None:
-    """Refresh disarms approve in the same way; without a difference it shows no drift."""
     view = await core.ask()
     await core.app.approvals.refresh(view.approval_id)
     same = core.views(view.approval_id)[-1]
@@ -238,7 +234,6 @@ async def test_a_preview_that_came_or_went_counts_as_changed(core: Core, mailbox
 
 
 def _draft(mailbox: Mailbox, *bcc: tuple[str, str]) -> str:
-    """Put a draft with these headers into *mailbox* and return its id."""
     lines = ["To: Anna <anna@nordlicht.example>", "Subject: Q3", *(f"{n}: {v}" for n, v in bcc)]
     raw = "\r\n".join([*lines, "", "Hello"]).encode()
     return mailbox._state.create(base64.urlsafe_b64encode(raw).decode()).id
@@ -268,7 +263,6 @@ async def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
 
 
 async def refused(answer: Awaitable[object]) -> object:
-    """Have *answer* refused, and return the outcome that its error names."""
     with pytest.raises(Conflict) as caught:
         await answer
     return caught.value.details.get("outcome")
@@ -288,7 +282,6 @@ async def test_a_second_answer_is_refused_and_names_the_first(core: Core, mailbo
 
 
 async def test_of_many_answers_at_once_exactly_one_wins(core: Core, mailbox: Mailbox) -> None:
-    """Yes, no and withdrawal in the same turn of the loop; one outcome, one effect at most."""
     view = await core.ask()
     ends = await asyncio.gather(*(core.approve(view) for _ in range(5)), return_exceptions=True)
     assert sum(end is None for end in ends) == 1
@@ -298,7 +291,6 @@ async def test_of_many_answers_at_once_exactly_one_wins(core: Core, mailbox: Mai
 
 
 async def test_a_no_while_it_is_checked_wins(core: Core, mailbox: Mailbox) -> None:
-    """During `checking` a deny wins; the recheck that then holds starts nothing."""
     view = await core.ask()
     with hold_answers(mailbox, f"GET {DRAFT}") as reached:
         await core.approve(view)
@@ -344,7 +336,6 @@ async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbo
 
 
 async def test_only_the_requester_withdraws_before_it_begins(core: Core, mailbox: Mailbox) -> None:
-    """Withdraw of one's own approval; 409 once it has ended; a foreign one is not found."""
     view = await core.ask()
     other = await core.another_session()
     for session_id, approval_id in (

@@ -39,7 +39,6 @@ PULL = {"repo": REPO, "number": 7, "sha": HEAD}
 
 
 def furnish_example(home: Path, connector: str) -> None:
-    """Install a connector of the examples and add its suite, as their pages say."""
     (home / "actions").mkdir(mode=0o700, parents=True, exist_ok=True)
     ConnectorStore(home).install(CONNECTORS / connector)
     add_files(Home(home), (CONNECTORS / connector / "actions").glob("*.md"), connector)
@@ -85,7 +84,6 @@ def shown_fields(view: ApprovalView) -> dict[str, str]:
 
 
 async def ran(core: Core, view: ApprovalView) -> ReadBack:
-    """Approve *view*, and return what the service held afterwards."""
     end = await core.run(view)
     assert end.state == "completed", end
     return await core.read_back(view)
@@ -142,7 +140,6 @@ async def test_an_issue_is_opened_and_read_back(core: Core, hub: GitHub) -> None
 
 
 async def test_a_merge_shows_what_it_contains(core: Core, hub: GitHub) -> None:
-    """Commits, files, differences and checks; afterwards GitHub says that it is merged."""
     view = await core.ask_for("github-merge-pull", PULL)
     fields = shown_fields(view)
     assert view.preview.gist == "Count what is left into main of octo/app (private)"
@@ -214,7 +211,6 @@ STOP = {"region": "eu-west-1", "query_execution_id": QUERY}
 
 
 def furnish_published(home: Path, folder: Path, kind: str) -> None:
-    """Install the connector that has an account of *kind*, and add those of its actions that name its version."""
     (home / "actions").mkdir(mode=0o700, parents=True, exist_ok=True)
     ConnectorStore(home).install(unpack(SUITES[kind], folder / "connector"))
     files = (CORPUS / SUITES[kind] / "actions").glob("*/action.md")
@@ -232,7 +228,6 @@ def services(tmp_path: Path, mailbox: Mailbox) -> Iterator[Published]:
 
 @asynccontextmanager
 async def account_bound(home: Path, services: Published, **secret: str) -> AsyncGenerator[Core]:
-    """A core with the account of *secret* bound to the one connector."""
     async with Core.open(home, make_outgoing=services.service.client) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         (connector,) = core.app.library.accepted_connectors()

@@ -337,7 +337,6 @@ def documented() -> dict[str, tuple[str, str]]:
 
 
 def furnish_unasked(home: Path, requests: list[dict[str, Any]], says: str) -> None:
-    """Install a guest that makes *requests*, with `act`, which is not idempotent and asks nobody."""
     furnish_guest(home, requests, [HOST], says=says)
     path = home / "actions" / "act.md"
     path.write_text(path.read_text().replace("required = true\neffect", "required = false\neffect"))

@@ -64,19 +64,16 @@ def chain(name: str, *steps: tuple[str, str, str, str], preview: bool = True) ->
 
 
 async def asked(core: Core, action: str, *, key: str | None = None) -> ApprovalView:
-    """Call *action* and return its approval once it can be decided on."""
     return await core.ask_for(action, {"draft_id": DRAFT}, key=key)
 
 
 async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
-    """Return the second question of `chain`."""
     first = await asked(core, "chain", key=key)
     await core.approve(first)
     return await core.back(first)
 
 
 def statuses(view: ApprovalView) -> dict[str, str]:
-    """Return the status of each step that *view* shows."""
     return {step.step_id: step.status for step in view.steps}
 
 
@@ -138,7 +135,6 @@ async def test_a_finished_step_is_never_repeated(core: Core, mailbox: Mailbox) -
 
 @pytest.mark.actions(chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 async def test_a_halted_run_waits_over_a_restart(start: Start, mailbox: Mailbox) -> None:
-    """Pending is pending after a crash; its finished steps stay finished."""
     async with start() as core:
         second = await halted(core)
     async with start() as core:
@@ -154,7 +150,6 @@ async def test_a_halted_run_waits_over_a_restart(start: Start, mailbox: Mailbox)
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 @pytest.mark.core(settings=Settings(expires_seconds=60))
 async def test_a_question_has_a_deadline(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
-    """Human time is not execution time; what is asked now was not known before."""
     first = await asked(core, "chain")
     clock.advance(50)
     await core.approve(first)
@@ -170,7 +165,6 @@ async def test_a_question_has_a_deadline(core: Core, mailbox: Mailbox, clock: Fr
 
 
 async def test_a_missing_value_ends_the_run(start: Start, home: Path, mailbox: Mailbox) -> None:
-    """A miss in a step's output fails the run before that step, with what had run."""
     steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
     install_examples(home, chain=chain("chain", *steps))
     async with start() as core:
@@ -183,7 +177,6 @@ async def test_a_missing_value_ends_the_run(start: Start, home: Path, mailbox: M
 
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
 async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Mailbox) -> None:
-    """The rule is about arguments, not about previews."""
     second = await halted(core)
     assert mailbox.state()["sent"] == []
     assert (await core.run(second)).state == "completed"
@@ -193,7 +186,6 @@ async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Ma
 async def test_the_wall_time_goes_on_where_it_stood(
     start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
-    """One wall time for the whole run, without the time that a person took."""
     steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
     text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]")
     install_examples(home, chain=text)
@@ -244,14 +236,12 @@ def edit(view: ApprovalView, **args: Any) -> EditCall:
 
 
 async def edited(core: Core, view: ApprovalView, **args: Any) -> ApprovalView:
-    """Edit the call of *view*, and return the view once it can be decided on."""
     await core.do(edit(view, **args))
     return await core.looked(view.approval_id, after=view.version)
 
 
 @pytest.mark.actions(readdress=readdress(""))
 async def test_what_a_person_changed_is_run(core: Core, home: Path, mailbox: Mailbox) -> None:
-    """Nothing of the first preview or its digest counts for the new arguments."""
     view = await core.ask_for("readdress", ASKED)
     changed = await edited(core, view, **EDIT)
     assert changed.preview.fields != view.preview.fields

@@ -72,7 +72,6 @@ async def asked_again(core: Core, shown: ApprovalView) -> ApprovalView:
 
 @contextmanager
 def answers_held(service: TlsService) -> Generator[Callable[[], bool]]:
-    """Have the service answer nothing until the block ends; yields what waits for a request."""
     there, over = threading.Event(), threading.Event()
 
     def hold(_: Request) -> object:

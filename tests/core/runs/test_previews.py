@@ -52,7 +52,6 @@ async def accept_offer(core: Core, offer: NotAcceptedView) -> None:
 
 
 async def accept_files(core: Core) -> None:
-    """Accept every file of the home, as a person does."""
     for each in core.app.library.not_accepted():
         await core.do(Accept(kind=each.kind, name=each.name, digest=each.digest))
 

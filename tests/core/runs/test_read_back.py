@@ -40,7 +40,6 @@ def library(home: Path) -> None:
 
 
 async def ended_call(core: Core) -> ApprovalView:
-    """Return the call at its end, as the agent has its answer."""
     end = await core.run(await core.ask_for("readdress", ARGUMENTS))
     assert end.state == "completed"
     return end
@@ -57,7 +56,6 @@ async def outcomes(core: Core) -> list[dict[str, Any]]:
 
 
 async def test_a_change_is_read_back_once_and_found_there(core: Core, mailbox: Mailbox) -> None:
-    """After the agent has its answer, which says nothing of it; the outcome is on record, no content."""
     end = await ended_call(core)
     answer = await core.result(end.approval_id)
     read = await core.read_back(end)
@@ -119,16 +117,12 @@ async def test_a_difference_waits(start: Start, mailbox: Mailbox, clock: FrozenC
 
 
 async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Mailbox) -> None:
-    """The service refuses; or the session's previews are used up, which no yes goes around."""
     failing = {"fail": {"op": "get", "status": 503, "times": 1}}
     run_on_request(mailbox, PUT, lambda: mailbox._state.apply(failing))
     end = await ended_call(core)
     read = await core.read_back(end)
-    assert (read.status, read.waits_to_be_seen, "503" in read.reason) == (
-        "unavailable",
-        False,
-        True,
-    )
+    expected = ("unavailable", False, True)
+    assert (read.status, read.waits_to_be_seen, "503" in read.reason) == expected
     await core.app.approvals.mark_delivered(end.approval_id)
     view = await core.ask_for("readdress", ARGUMENTS)
     while core.app.previews._is_within_rate(core.session.session_id):

@@ -113,7 +113,6 @@ FORGED = (
 async def test_an_inserted_approval_is_nothing(
     start: Start, mailbox: Mailbox, home: Path, state: str, record: str
 ) -> None:
-    """A row is never authority: not shown, not run, named by `audit verify`."""
     async with start() as core:
         view = await core.ask()
     change_rows(home, FORGED.format(state=state, record=record))
@@ -234,7 +233,6 @@ async def test_forgotten_arguments_stay_away(start: Start, home: Path, clock: Fr
 
 
 async def test_an_undelivered_end_is_attached_after_restart(start: Start, mailbox: Mailbox) -> None:
-    """An equal call is attached while its end is undelivered, over restarts too."""
     async with start() as core:
         view, session = await core.ask(), core.session
         await core.run(view)

@@ -45,7 +45,6 @@ MISSING = "no-draft-of-winston"
 
 
 def database_bytes(home: Path) -> bytes:
-    """Return what the database and its log hold, byte by byte."""
     return b"".join(path.read_bytes() for path in sorted(home.glob("aileron.db*")))
 
 
@@ -72,7 +71,6 @@ async def test_what_is_old_is_deleted_for_real(core: Core, home: Path, clock: Fr
 
 
 async def contents(core: Core) -> list[tuple[object, ...]]:
-    """Return, of each run, the columns in which what it contained is kept."""
     query = (
         "SELECT args, output, failure, reason, progress, NULLIF(note, '') FROM runs ORDER BY run_id"
     )
@@ -208,7 +206,6 @@ def confirmations(home: Path, guess: bytes) -> Iterator[str]:
 
 
 async def decided_call(core: Core) -> RunRecord:
-    """Return a completed call of `send-draft` whose end its agent has heard of."""
     view = await core.ask()
     await core.run(view)
     await core.app.approvals.mark_delivered(view.approval_id)
@@ -346,7 +343,6 @@ async def deny_call(core: Core, mark: object, size: int = BIG) -> RunRecord:
 
 
 async def kept_arguments(core: Core) -> tuple[int, list[str]]:
-    """Return the bytes that the rows keep of the session, and the runs that they are of."""
     query = "SELECT run_id, LENGTH(args) FROM runs WHERE session_id = ? AND args IS NOT NULL ORDER BY run_id"
     found = await core.app.database.read(
         lambda c: c.execute(query, (core.session.session_id,)).fetchall()
@@ -355,14 +351,12 @@ async def kept_arguments(core: Core) -> tuple[int, list[str]]:
 
 
 def in_memory(core: Core) -> int:
-    """Return the characters of all arguments that the core holds for runs."""
     kept = [run.row.args for run in core.app.registry if run.row.args is not None]
     return sum(len(str(args["to"])) for args in kept)
 
 
 @pytest.mark.actions(change_draft=GATED)
 async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, home: Path) -> None:
-    """In the rows and in memory; each digest stays, the audit says what went, nothing is amiss."""
     assert GateSettings().argument_bytes == 16 * 2**20
     most = 200_000
     async with start() as core:

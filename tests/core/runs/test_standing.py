@@ -482,7 +482,6 @@ RULE = "files of this name may hold secrets"
 
 
 def have_rules_say(core: Core, decision: Decision, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the rules say *decision* of every call, as they do of those of built-in tools."""
     find = core.app.library.find
     verdict = Verdict(decision=decision, reason=RULE, about="a/.env")
 

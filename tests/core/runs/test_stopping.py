@@ -37,7 +37,6 @@ PROMPT = 10.0
 
 
 async def begun(core: Core, action: str) -> LiveRun:
-    """Return the run of *action* once it executes."""
     of = (action, RunState.EXECUTING)
     runs = core.app.registry
     return await core.until(
@@ -56,12 +55,10 @@ LIMITS = "[limits]\nwall_seconds = 90\n"
 
 
 def sleeper(home: Path) -> None:
-    """Install an action that runs for a minute and asks nobody."""
     write_action(home, "long-work", install_sleeper(home, seconds=60), LIMITS)
 
 
 async def test_a_stopped_run_ends_in_the_middle_of_a_sleep(home: Path) -> None:
-    """The connector sleeps for a minute; nothing was sent, so the run has failed."""
     sleeper(home)
     async with Core.open(home) as core:
         called = asyncio.create_task(core.call("long-work", {}))
@@ -82,7 +79,6 @@ async def test_a_stopped_run_ends_in_the_middle_of_a_sleep(home: Path) -> None:
 
 
 async def test_a_run_stopped_while_a_request_waits_is_unknown(core: Core, mailbox: Mailbox) -> None:
-    """The mail may have been sent: the call waits for the person, and is not repeated."""
     view = await core.ask()
     with hold_answers(mailbox, "POST send") as reached:
         await core.approve(view)
@@ -219,7 +215,6 @@ async def runs(core: Core) -> list[tuple[str, str]]:
 
 
 async def test_an_ungated_call_is_held_before_its_row(core: Core, mailbox: Mailbox) -> None:
-    """Held while the person pauses, not a row and not a request; it runs once calls go on."""
     await pause(core)
     call = call_in_background(core)
     # The gated call goes through the same gate after it: by then the first is held.
@@ -268,7 +263,6 @@ async def test_while_paused_a_person_says_no_but_not_yes(core: Core, mailbox: Ma
 
 
 async def test_what_was_approved_before_the_pause_comes_back(core: Core, mailbox: Mailbox) -> None:
-    """The pause comes while the yes is rechecked; it is the person's again, with a note."""
     view = await core.ask()
     with hold_answers(mailbox, f"GET {DRAFT}") as reached:
         await core.approve(view)
@@ -305,7 +299,6 @@ async def test_no_call_that_waits_begins_in_a_pause(core: Core, mailbox: Mailbox
 
 
 async def test_a_held_call_runs_only_as_it_may_run_afterwards(core: Core, mailbox: Mailbox) -> None:
-    """What was withdrawn, and whose session ended, during the pause does not run after it."""
     other = await core.another_session()
     digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
     await pause(core)

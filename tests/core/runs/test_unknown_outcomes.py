@@ -27,12 +27,10 @@ NEW = "ana@example.com"
 
 
 def changing(changes: str = 'changes = { To = "${args.to}" }\n', effect: str = "change") -> str:
-    """Return `readdress`, which must not run twice."""
     return readdress(changes, effect).replace("idempotent = true\n", "")
 
 
 def unasked(text: str, name: str) -> str:
-    """Return the action *name* without a person's yes, as `NAME-now`."""
     return text.replace(name, f"{name}-now").replace("required = true\neffect", "effect")
 
 
@@ -45,7 +43,6 @@ def library(home: Path) -> None:
 
 
 async def lost_unasked(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView:
-    """Return a call that ran without a person's yes, and whose answer never came."""
     mailbox.control(hang="send")
     run_on_request(mailbox, "POST send", lambda: clock.advance(2))
     answer = await core.call("send-draft-now")
@@ -56,7 +53,6 @@ async def lost_unasked(core: Core, mailbox: Mailbox, clock: FrozenClock) -> Appr
 
 
 async def lost_call(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView:
-    """Return a call that was sent, and whose answer never came."""
     view = await core.ask()
     mailbox.control(hang="send")
     # The run's time is up once its request is out, however long that took.
@@ -147,13 +143,11 @@ async def deny_others(core: Core, clock: FrozenClock) -> None:
 
 
 async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
-    """The calls of unknown outcome that a console that starts now would be given."""
     found = [each for each in await core.approvals() if each.state == "unknown"]
     return [(each.approval_id, each.awaits_acknowledgement) for each in found]
 
 
 async def test_it_waits_over_restarts(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
-    """Delivered to the agent or not; the acknowledgement is a record of a person's, and verifies."""
     async with start() as core:
         end = await lost_call(core, mailbox, clock)
         assert end.awaits_acknowledgement
@@ -190,7 +184,6 @@ async def test_later_ends_hide_it_not(start: Start, mailbox: Mailbox, clock: Fro
 
 
 async def test_only_what_was_seen_counts(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
-    """A look that came back meanwhile is seen first; what was read is on record."""
     end = await lost_call(core, mailbox, clock)
     clock.advance(1)
     await core.do(RefetchPreview(call_id=end.call_id))

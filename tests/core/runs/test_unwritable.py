@@ -39,7 +39,6 @@ def writable(core: Core, *, yes: bool) -> None:
 
 
 async def test_no_run_begins_while_no_audit_can_be_written(core: Core, mailbox: Mailbox) -> None:
-    """An audit record that cannot be written stops the run; the console is told."""
     writable(core, yes=False)
     for action, args in (("get-draft", {"id": DRAFT}), ("send-draft", {"draft_id": DRAFT})):
         with pytest.raises(StorageUnavailable) as caught:
@@ -93,7 +92,6 @@ async def test_a_sessions_socket_that_has_no_room_at_the_start_is_made_later(cor
 
 
 async def test_a_yes_that_cannot_be_written_decides_nothing(core: Core, mailbox: Mailbox) -> None:
-    """A person's yes is durable as `checking`, or it was none."""
     view = await core.ask()
     writable(core, yes=False)
     for answer in (core.approve(view), core.app.approvals.deny(view.approval_id, "")):
@@ -107,7 +105,6 @@ async def test_a_yes_that_cannot_be_written_decides_nothing(core: Core, mailbox:
 
 @pytest.mark.parametrize("step", ["before recheck.held", "before run.started"])
 async def test_no_effect_begins_unwritten(start: Start, mailbox: Mailbox, step: str) -> None:
-    """Each transition and its record are durable before the effect that they permit."""
     cores: list[Core] = []
 
     def fail(name: str) -> None:
@@ -242,7 +239,6 @@ async def test_a_job_of_the_housekeeping_that_fails_ends_no_other(
 
 
 async def refuse_calls(core: Core, count: int, session: Session | None = None) -> None:
-    """Call what is not there, by other names each time."""
     for number in range(count):
         with pytest.raises(NotFound):
             await core.call(f"no-such-{number}", {}, session=session)

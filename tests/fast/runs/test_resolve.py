@@ -107,7 +107,6 @@ def test_a_value_is_shown_as_it_is(value: Any, text: str, multiline: bool) -> No
     ],
 )
 def test_a_path_that_leads_nowhere_is_missing(value: Any, path: str) -> None:
-    """The field stays, marked as missing, and never raises."""
     field = shown_field(value, path)
     assert (field.missing, field.value) == (True, "")
 
@@ -230,7 +229,6 @@ def test_a_field_that_came_or_went_is_a_change() -> None:
 
 
 def test_many_differences_are_counted() -> None:
-    """The first fifty by path, then how many there are."""
     drift = compare_outputs([0] * 80, [1] * 80, PREVIEW)
     assert drift.other_paths[:2] == ("0", "1")
     assert (len(drift.other_paths), drift.other_count) == (50, 80)
@@ -258,7 +256,6 @@ def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
 
 
 def changing_action(**changes: str) -> Action:
-    """Return an action whose `changes` are *changes*, over `to`, `body`, `people` and `note`."""
     types = {"to": "string", "body": "string", "people": "array", "note": "string"}
     preview = Preview(
         op="get", render=(("To", "to"), ("Subject", "subject"), ("Body", "body")),
@@ -321,7 +318,6 @@ UPDATE_ISSUE = ToolDefinition(
 
 
 def of_server(preview: Preview) -> Action:
-    """Return the action of a server's tool whose preview is *preview*."""
     inputs = (input_of(each, "any", required=False) for each in ARGUMENTS)
     approval = Approval(required=True, effect="run", preview=preview)
     return action_of(*inputs, source="mcp://local/tracker", approval=approval)
