@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from aileron_core.canonical import Json
-from aileron_core.connectors.builtin.channel import ToolChannel
 from aileron_core.connectors.builtin.worker.file_worker import FileWorker
 from aileron_core.connectors.builtin.worker.paths import Project
 from aileron_core.console_port.intents import EndGrant, SetPause
@@ -40,6 +39,9 @@ class Tools:
         """An op that goes on and on."""
         self.found = ""
         """By a search."""
+        self.answers: dict[str, Mapping[str, Any]] = {}
+        """By op, in place of those of the workers; one with a class is an error."""
+        self.cancels: list[int] = []
         self._answers: list[dict[str, Any]] = []
         self._files = FileWorker(Project(project), self._answers.append)
 
@@ -61,12 +63,16 @@ class Tools:
             asked = await self.channel.frames.get()
             frame = asked["frame"]
             if "op" not in frame:
+                self.cancels += [frame["cancel"]] if "cancel" in frame else []
                 continue
             self.asked.append((frame["op"], frame["args"]))
             self.before.pop(frame["op"], lambda: None)()
             if frame["op"] == self.without_end:
                 continue
-            if asked["worker"] == "files" and frame["op"] != "grep":  # which is done in a fork
+            if (scripted := self.answers.get(frame["op"])) is not None:
+                kind = "error" if "class" in scripted else "result"
+                answer = {"id": frame["id"], kind: scripted}
+            elif asked["worker"] == "files" and frame["op"] != "grep":  # which is done in a fork
                 self._files._take(frame)  # pyright: ignore[reportPrivateUsage]
                 answer = self._answers.pop()
             else:
@@ -83,6 +89,13 @@ class Tools:
         if op == "commit":
             return {"exit_code": 0, "stdout": self.rehearsed.pop(args["rehearsal"])}
         return {"text": self.found} if op == "grep" else {"exit_code": 0}
+
+    @property
+    def commands(self) -> list[str]:
+        """The ops that the commands' worker was asked for."""
+        return [
+            op for op, _ in self.asked if op in ("rehearse", "check", "commit", "discard", "run")
+        ]
 
     async def call(self, tool: str, **args: Json) -> GateAnswer:
         call = Call(session=self.session, action=f"builtin.{tool.lower()}", args=args)
@@ -261,56 +274,28 @@ ENDED = {"exit_code": 0, "stdout": "made\n", "stderr": ""}
 BUILT = {**ENDED, "rehearsal": "r1", "changes": [{"path": "build/x", "kind": "made"}], "own_changes": 0}  # fmt: skip
 
 
-class Workers:
-    """Answers what a session's workers are asked, and notes the ops of the commands' worker."""
-
-    def __init__(self, channel: ToolChannel, rehearsed: Mapping[str, Any]) -> None:
-        self.asked: list[str] = []
-        self.answers: dict[str, Any] = {
-            "resolve": {"words": [], **SIMPLE}, "rehearse": rehearsed, "check": {"holds": True},
-            "commit": ENDED, "discard": {}, "run": ENDED,
-        }  # fmt: skip
-        self.silent: list[str] = []
-        """Ops that are not answered."""
-        self.cancels: list[int] = []
-        self._channel = channel
-
-    async def serve(self) -> None:
-        while True:
-            message = await self._channel.frames.get()
-            frame = message["frame"]
-            self.cancels += [frame["cancel"]] if "cancel" in frame else []
-            if message["worker"] == "commands" and "op" in frame:
-                self.asked.append(frame["op"])
-            if frame.get("op") in (None, *self.silent):
-                continue
-            answer = self.answers[frame["op"]]
-            kind = "error" if "class" in answer else "result"
-            self._channel.receive(message["worker"], {"id": frame["id"], kind: answer})
-
-
 @asynccontextmanager
 async def rehearsing(
     home: Path, *rules: Rule, rehearse: Rehearse = "ask", rehearsed: Mapping[str, Any] = BUILT
-) -> AsyncGenerator[tuple[Core, Session, Workers]]:
+) -> AsyncGenerator[Tools]:
+    """Yield workers whose answers about every command are scripted."""
     settings = Settings(rehearse=rehearse)
     async with Core.open(home, settings=settings, policy=Policy(rules=rules)) as core:
         core.app.accepted_policy.count = True
-        session = await open_session(core.app, builtins="instead")
-        channel = core.app.tool_channels.get(session.session.session_id)
-        channel.attach({"rehearsal": True})
-        workers = Workers(channel, rehearsed)
-        serving = asyncio.create_task(workers.serve())
-        yield core, session.session, workers
-        serving.cancel()
+        async with Tools(core, home).attached() as tools:
+            tools.answers = {
+                "resolve": {"words": [], **SIMPLE}, "rehearse": rehearsed, "check": {"holds": True},
+                "commit": ENDED, "discard": {}, "run": ENDED,
+            }  # fmt: skip
+            yield tools
 
 
-async def bash(core: Core, session: Session, command: str = "make x") -> RunRecord:
-    return (await core.call("builtin.bash", {"command": command}, session=session)).row
+async def bash(tools: Tools) -> RunRecord:
+    return (await tools.call("Bash", command="make x")).row
 
 
-async def shown_preview(core: Core, row: RunRecord) -> dict[str, str]:
-    view = await core.looked(row.approval_id)
+async def shown_preview(tools: Tools, row: RunRecord) -> dict[str, str]:
+    view = await tools.core.looked(row.approval_id)
     return {field.label: field.value for field in view.preview.fields}
 
 
@@ -319,10 +304,10 @@ async def shown_preview(core: Core, row: RunRecord) -> dict[str, str]:
     [("ask", "exit code 0"), ("always", "exit code 0"), ("never", "Not rehearsed. config.toml says never.")],
 )  # fmt: skip
 async def test_config_says_what_is_rehearsed(home: Path, rehearse: Rehearse, says: str) -> None:
-    async with rehearsing(home, rehearse=rehearse) as (core, session, workers):
-        fields = await shown_preview(core, await bash(core, session))
+    async with rehearsing(home, rehearse=rehearse) as tools:
+        fields = await shown_preview(tools, await bash(tools))
         assert fields["Rehearsal"].startswith(says)
-        assert workers.asked == ([] if rehearse == "never" else ["rehearse"])
+        assert tools.commands == ([] if rehearse == "never" else ["rehearse"])
 
 
 @pytest.mark.parametrize(
@@ -336,11 +321,10 @@ async def test_config_says_what_is_rehearsed(home: Path, rehearse: Rehearse, say
 async def test_a_command_that_a_rule_allows_is_rehearsed_where_config_says_always(
     home: Path, rehearse: Rehearse, rehearsed: dict[str, Any], asked: list[str]
 ) -> None:
-    given = rehearsing(home, MAKE, rehearse=rehearse, rehearsed=rehearsed)
-    async with given as (core, session, workers):
-        row = await bash(core, session)
+    async with rehearsing(home, MAKE, rehearse=rehearse, rehearsed=rehearsed) as tools:
+        row = await bash(tools)
         assert (row.state, row.output["output"] if row.output else "") == ("completed", "made")
-        assert workers.asked == asked
+        assert tools.commands == asked
 
 
 BUILD = Rule(tools=("Bash",), decision="allow", changes=("build/**",), source="policy.toml:1")
@@ -348,11 +332,11 @@ ELSEWHERE = {**BUILT, "changes": [*BUILT["changes"], {"path": "src/x", "kind": "
 
 
 async def test_a_rule_has_a_rehearsal_committed_without_a_person(home: Path) -> None:
-    async with rehearsing(home, BUILD) as (core, session, workers):
-        row = await bash(core, session)
+    async with rehearsing(home, BUILD) as tools:
+        row = await bash(tools)
         assert (row.state, row.gated) == ("completed", False)
-        assert workers.asked == ["rehearse", "commit"]
-        (record,) = await core.records("run.started")
+        assert tools.commands == ["rehearse", "commit"]
+        (record,) = await tools.core.records("run.started")
         assert record["rule"] == "allowed by policy.toml:1, by what its rehearsal changed"
 
 
@@ -366,42 +350,42 @@ async def test_a_rule_has_a_rehearsal_committed_without_a_person(home: Path) -> 
     ],
 )  # fmt: skip
 async def test_what_it_does_not_cover_asks(home: Path, rehearsed: dict[str, Any], why: str) -> None:
-    async with rehearsing(home, BUILD, rehearsed=rehearsed) as (core, session, workers):
-        row = await bash(core, session)
-        view = await core.looked(row.approval_id)
-        assert view.rule == why
-        assert (await bash(core, session)).run_id == row.run_id
-        assert workers.asked == ["rehearse"]  # neither for the preview nor for the repeated call
+    async with rehearsing(home, BUILD, rehearsed=rehearsed) as tools:
+        row = await bash(tools)
+        assert (await tools.core.looked(row.approval_id)).rule == why
+        assert (await bash(tools)).run_id == row.run_id
+        assert tools.commands == ["rehearse"]  # neither for the preview nor for the repeated call
 
 
 @pytest.mark.parametrize("class_", ["conflict", "not_found", "not kept"])
 async def test_a_conflict_runs_nothing_and_says_to_call_again(home: Path, class_: str) -> None:
     """Nor does a rule by what is changed ever run the command where its rehearsal was not kept."""
     kept = {k: v for k, v in BUILT.items() if k != "rehearsal" or class_ != "not kept"}
-    async with rehearsing(home, BUILD, rehearsed=kept) as (core, session, workers):
-        workers.answers["commit"] = {"class": class_, "message": "x differs. Nothing ran."}
-        row = await bash(core, session)
+    async with rehearsing(home, BUILD, rehearsed=kept) as tools:
+        tools.answers["commit"] = {"class": class_, "message": "x differs. Nothing ran."}
+        row = await bash(tools)
         assert (row.state, row.failure.class_) == ("failed", "conflict")
         assert row.failure.message.endswith("Nothing ran. Call it again.")
-        assert workers.asked == ["rehearse", "commit"][: 1 if class_ == "not kept" else 2]
+        assert tools.commands == ["rehearse", "commit"][: 1 if class_ == "not kept" else 2]
 
 
 async def test_what_is_denied_is_not_rehearsed(home: Path) -> None:
     denied = Rule(tools=("Bash",), decision="deny", argv=("make", "*"))
-    async with rehearsing(home, BUILD, denied) as (core, session, workers):
-        assert (await bash(core, session)).state == "denied"
-        assert workers.asked == []
+    async with rehearsing(home, BUILD, denied) as tools:
+        assert (await bash(tools)).state == "denied"
+        assert tools.commands == []
 
 
 async def test_a_call_that_ends_has_its_rehearsal_ended_or_dropped(home: Path) -> None:
     """It went on to its end, for nobody, and was kept, with its memory, until others took its place."""
-    async with rehearsing(home) as (core, session, workers):
-        row = await bash(core, session)
-        await shown_preview(core, row)
-        await core.app.approvals.withdraw(session.session_id, row.approval_id, "")
-        await core.until(lambda: workers.asked == ["rehearse", "discard"])
-        workers.silent.append("rehearse")
-        row = await bash(core, session)
-        await core.until(lambda: workers.asked[2:] == ["rehearse"])
-        await core.app.approvals.withdraw(session.session_id, row.approval_id, "")
-        await core.until(lambda: len(workers.cancels) == 1)
+    async with rehearsing(home) as tools:
+        core = tools.core
+        row = await bash(tools)
+        await shown_preview(tools, row)
+        await core.app.approvals.withdraw(tools.session.session_id, row.approval_id, "")
+        await core.until(lambda: tools.commands == ["rehearse", "discard"])
+        tools.without_end = "rehearse"
+        row = await bash(tools)
+        await core.until(lambda: tools.commands[2:] == ["rehearse"])
+        await core.app.approvals.withdraw(tools.session.session_id, row.approval_id, "")
+        await core.until(lambda: len(tools.cancels) == 1)

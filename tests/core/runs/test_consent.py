@@ -129,46 +129,6 @@ async def test_what_the_digest_covers_may_not_change_before_the_effect(
     assert "POST send" not in writes(mailbox)
 
 
-@pytest.mark.actions(update_draft=UPDATE_DRAFT)
-async def test_nothing_is_written_between_recheck_and_effect(core: Core, mailbox: Mailbox) -> None:
-    """GET of the recheck and POST of the effect are neighbours in the mailbox's log."""
-    other = await core.another_session()
-    stop = False
-    flips = 0
-
-    async def flip() -> None:
-        nonlocal flips
-        while not stop:
-            to = ("anna.brandt@nordlicht.example", "mallory@evil.example")[flips % 2]
-            args = {"id": DRAFT, "to": to}
-            answer = await core.call("update-draft", args, session=other)
-            flips += answer.row.state == "completed"
-
-    flipping = [asyncio.ensure_future(flip()) for _ in range(3)]
-    # The first yes may meet no change at all, and then the flipping is over.
-    while flips <= 3:
-        await asyncio.sleep(0)
-    view = await core.ask()
-    for _ in range(200):
-        if (flips and view.ended_at) or len(flipping) == 0:
-            break
-        await core.approve(view)
-        # Each yes either sends or comes back changed; three tries, then the flipping ends.
-        over = lambda v: v.state == "pending" or v.ended_at is not None  # noqa: E731
-        view = await core.view(view.approval_id, over, after=view.version + 1)
-        if view.ended_at is None and flips > 12:
-            stop = True
-            await asyncio.gather(*flipping)
-    stop = True
-    await asyncio.gather(*flipping)
-    assert view.state == "completed"
-    assert flips > 3
-    seen = writes(mailbox)
-    at = seen.index("POST send")
-    assert (seen.count("POST send"), seen[at - 1]) == (1, f"GET {DRAFT}")
-    assert f"PUT {DRAFT}" in seen[:at]
-
-
 @pytest.mark.actions(readdress=readdress('changes = { To = "${args.to}" }\n'))
 async def test_a_change_is_shown_with_the_value_that_is_then_sent(core: Core) -> None:
     """Old and new of each field that changes, and apart from them whatever else the agent sent."""

@@ -10,7 +10,6 @@ from aileron_core.canonical import Json
 from aileron_core.console_port.intents import EditCall
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, InvalidArguments
-from aileron_core.runs.model import RunRecord
 from aileron_core.server.agent_api import result_body
 from aileron_core.settings import Settings
 from tests.core.runs.test_retention import DAY, database_bytes
@@ -279,9 +278,7 @@ async def test_the_agents_repeat_joins_the_edited_call(start: Start, home: Path)
         again = await core.call("readdress", ASKED, session=session)
         assert (again.attached, again.row.approval_id) == (True, view.approval_id)
         await core.run(changed)
-        row: RunRecord = await core.app.approvals.wait_for_result(
-            session.session_id, view.approval_id, 0
-        )
+        row = core.live(view).row
         assert (row.edited_names, row.args) == (("to",), {"id": DRAFT})
     assert audit_problems(home) == []
 

@@ -353,8 +353,10 @@ async def test_a_rejected_token_is_renewed_for_the_next_call(home: Path, tmp_pat
             sent = server.service.seen[-1].headers["authorization"].removeprefix("Bearer ")
             assert sent in server.access_tokens
             server.access_tokens.clear()
-            await core.call("see", {})
+            view = await core.ask_for("act", {})
             assert len(server.grants) == 1
+            said = f"answered 401 (Unauthorized) to the account {view.accounts[0].name}"
+            assert view.preview.reason.endswith(said), "whose tokens they are stands with it"
 
 
 async def test_only_a_person_is_told_whose_account_a_401_meant(home: Path, tmp_path: Path) -> None:
@@ -373,13 +375,3 @@ async def test_only_a_person_is_told_whose_account_a_401_meant(home: Path, tmp_p
             told = for_agent(await core.result(view.approval_id))
             assert "credential of ACCOUNT" in told
             assert bound.name not in told
-
-
-async def test_a_401_for_a_renewed_login_names_the_account_too(home: Path, tmp_path: Path) -> None:
-    """The tokens are new, and the service may say 401 again: whose they are stands with it."""
-    with authorization_server(tmp_path) as server:
-        server.refresh_tokens.add("a-refresh-token")
-        async with logged_in(home, server) as core:
-            view = await core.ask_for("act", {})
-            said = f"answered 401 (Unauthorized) to the account {view.accounts[0].name}"
-            assert view.preview.reason.endswith(said)

@@ -334,9 +334,7 @@ async def test_a_front_end_reads_to_the_last(many: Path, monkeypatch: pytest.Mon
         gone = every[-2]
         await app.approvals.deny(gone.approval_id, "not any more")
         read: list[ApprovalsRead] = []
-        app.events.subscribe(
-            lambda event: read.append(event) if isinstance(event, ApprovalsRead) else None
-        )
+        app.events.subscribe(lambda e: read.append(e) if isinstance(e, ApprovalsRead) else None)
         at, last = listed[-1].requested_at, listed[-1].run_id
         await app.console.carry_out(ReadApprovals(requested_at=at, run_id=last))
         listed += [view for event in read for view in event.views]

@@ -71,9 +71,8 @@ async def test_what_is_old_is_deleted_for_real(core: Core, home: Path, clock: Fr
 
 
 async def contents(core: Core) -> list[tuple[object, ...]]:
-    query = (
-        "SELECT args, output, failure, reason, progress, NULLIF(note, '') FROM runs ORDER BY run_id"
-    )
+    columns = "args, output, failure, reason, progress, NULLIF(note, '')"
+    query = f"SELECT {columns} FROM runs ORDER BY run_id"
     return await core.app.database.read(lambda c: c.execute(query).fetchall())
 
 
@@ -344,9 +343,8 @@ async def deny_call(core: Core, mark: object, size: int = BIG) -> RunRecord:
 
 async def kept_arguments(core: Core) -> tuple[int, list[str]]:
     query = "SELECT run_id, LENGTH(args) FROM runs WHERE session_id = ? AND args IS NOT NULL ORDER BY run_id"
-    found = await core.app.database.read(
-        lambda c: c.execute(query, (core.session.session_id,)).fetchall()
-    )
+    own = (core.session.session_id,)
+    found = await core.app.database.read(lambda c: c.execute(query, own).fetchall())
     return sum(size for _, size in found), [run_id for run_id, _ in found]
 
 

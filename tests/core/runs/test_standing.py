@@ -52,6 +52,7 @@ from tests.support.core_harness import (
 from tests.support.frozen_clock import FrozenClock
 from tests.support.granting import grant, launched, offers, terms_of
 
+GET, PUT = f"GET {DRAFT}", f"PUT {DRAFT}"
 OTHER = "r-8842190312"
 AWAY = ("https://evil.example/?secret", "evil.example/?secret")
 READDRESS = readdress('reach = ["To"]\n')
@@ -110,7 +111,7 @@ async def test_a_rule_answers_unseen_and_is_on_record(opens: Start, mailbox: Mai
         row = await called(core, ANNA)
         assert (row.state, row.decided_by) == ("completed", "policy.toml:2")
         assert core.views(row.approval_id or "") == []
-        assert writes(mailbox)[-1] == f"PUT {DRAFT}"
+        assert writes(mailbox)[-1] == PUT
         (record,) = await core.records("approval.standing")
         labels = ["args.id", "args.to", "fetched.To", "fetched.Subject"]
         assert (record["by"], record["looked_at"]) == ("policy.toml:2", labels)
@@ -165,10 +166,8 @@ async def test_a_rule_asks_without_a_preview_and_of_what_is_free(opens: Start) -
         '[[rule]]\nactions = ["get-*"]\ndecision = "allow"\nwhere = { "args.id" = { within = "a.example" } }\n'
     )
     async with opens(named) as core:  # what a read's address could carry away
-        states = [
-            (await core.call("get-draft", {"id": each})).row.state
-            for each in (DRAFT, "https://a.example/x", *AWAY)
-        ]
+        ids = (DRAFT, "https://a.example/x", *AWAY)
+        states = [(await core.call("get-draft", {"id": each})).row.state for each in ids]
         assert states == ["completed", "failed", "pending", "pending"]
         for run in [each for each in core.app.registry if each.is_waiting]:
             assert (await end(core, GateAnswer(row=run.row, attached=False))).state == "pending"
@@ -215,7 +214,7 @@ async def test_a_call_that_came_back_is_tried_no_more(
     async with Core.open(tmp_path, mailbox, policy=policy(ALLOWED)) as core:
         await core.looked(answer.row.approval_id or "")
         assert (await end(core, answer)).state == "pending"
-        assert f"PUT {DRAFT}" not in writes(mailbox)
+        assert PUT not in writes(mailbox)
 
 
 async def test_an_argument_changes_nothing_of_what_a_call_reaches(opens: Start) -> None:
@@ -231,26 +230,23 @@ async def test_no_grant_is_used_more_often_than_it_says(opens: Start, mailbox: M
     async with opens() as core:
         made = await granted(core, uses=7, scope="project")
         sessions = [(await open_session(core.app, opened_by="launch")).session for _ in range(5)]
-        calls = [
-            core.call("readdress", {"id": DRAFT, "to": f"{n}@a.example"}, session=each)
-            for n in range(10)
-            for each in sessions
-        ]
+        args = [{"id": DRAFT, "to": f"{n}@a.example"} for n in range(10)]
+        calls = [core.call("readdress", a, session=each) for a in args for each in sessions]
         ended = [await end(core, each) for each in await asyncio.gather(*calls)]
         ran = [row for row in ended if row.decided_by == "grant g1"]
         assert len(ran) <= 7
-        assert made.view.used == writes(mailbox).count(f"PUT {DRAFT}") - 1 == len(ran)
+        assert made.view.used == writes(mailbox).count(PUT) - 1 == len(ran)
         assert {row.state for row in ended} <= {"completed", "pending"}
 
 
-@pytest.mark.parametrize("stop", ["revoke", "pause", "lock", "session", "everything"])
+@pytest.mark.parametrize("stop", ["revoke", "pause", "lock", "session", "all"])
 async def test_a_call_whose_grant_ended_waits(opens: Start, mailbox: Mailbox, stop: str) -> None:
     held = list[Callable[[], Awaitable[None]]]()
     with ExitStack() as stack:
 
         def failpoint(name: str) -> None:
             if name == "after approval.standing":
-                held.append(stack.enter_context(hold_answers(mailbox, f"GET {DRAFT}")))
+                held.append(stack.enter_context(hold_answers(mailbox, GET)))
 
         async with opens(failpoint=failpoint) as core:
             core.app.vault.create(Secret(PASSPHRASE))
@@ -258,22 +254,16 @@ async def test_a_call_whose_grant_ended_waits(opens: Start, mailbox: Mailbox, st
             answer = await core.call("readdress", {"id": DRAFT, "to": "x@y.example"})
             await core.until(lambda: held or None)
             await held[0]()
-            match stop:
-                case "revoke":
-                    await core.do(EndGrant(grant_id=made.view.grant_id))
-                case "pause":
-                    await core.do(SetPause(paused=True))
-                case "lock":
-                    await core.do(LockVault())
-                case "session":
-                    session_id = core.session.session_id
-                    await core.app.session_service.end(session_id, "it is over", by="person")
-                case _:
-                    await core.do(StopEverything())
+            if stop == "session":
+                await core.app.session_service.end(core.session.session_id, "over", by="person")
+            else:
+                stops = {"pause": SetPause(paused=True), "lock": LockVault()}
+                stops |= {"revoke": EndGrant(grant_id=made.view.grant_id), "all": StopEverything()}
+                await core.do(stops[stop])
             stack.close()
             row = await end(core, answer)
-            assert row.state == ("denied" if stop == "everything" else "pending")
-            assert writes(mailbox).count(f"PUT {DRAFT}") == 1
+            assert row.state == ("denied" if stop == "all" else "pending")
+            assert writes(mailbox).count(PUT) == 1
 
 
 async def test_a_grant_ends_beside_what_drifts(opens: Start, mailbox: Mailbox) -> None:
@@ -295,13 +285,10 @@ async def test_a_grant_rests_until_a_difference_is_seen(opens: Start, mailbox: M
         view = await core.ask_for("readdress", {"id": DRAFT, "to": "one@a.example"})
         made = await grant(core, view, 3)
         await core.read_back(view)
-        eve = {"id": DRAFT, "to": "eve@evil.example"}
-        change = lambda: mailbox._state.apply({"change": eve})  # noqa: E731
-        run_on_request(
-            mailbox, f"PUT {DRAFT}", lambda: run_on_request(mailbox, f"GET {DRAFT}", change)
-        )
-        answer = await core.call("readdress", {"id": DRAFT, "to": "two@a.example"})
-        row = await end(core, answer)
+        eve = {"change": {"id": DRAFT, "to": "eve@evil.example"}}
+        change = partial(run_on_request, mailbox, GET, lambda: mailbox._state.apply(eve))
+        run_on_request(mailbox, PUT, change)
+        row = await called(core, "two@a.example")
         assert row.decided_by == "grant g1"
         seen = await core.until(lambda: (core.views(row.approval_id or "") or [None])[-1])
         assert made.view.rests == "the service holds something else"
@@ -345,9 +332,7 @@ async def test_a_denial_that_stands_goes_over_a_rule_that_allows(opens: Start) -
         other = (("args.to", FieldTest("is", ("else@y.example",))),)
         stands = GrantTerms(decision="deny", tests=tests, seconds=60, uses=100)
         with pytest.raises(Conflict, match="not one of those"):
-            await core.app.approvals.deny(
-                view.approval_id, "no", grant=replace(stands, tests=other)
-            )
+            await core.app.approvals.deny(view.approval_id, "", grant=replace(stands, tests=other))
         await core.app.approvals.deny(view.approval_id, "no", grant=stands)
         await core.app.approvals.mark_delivered(view.approval_id)
         for to, by in (("X@y.example", "grant d1"), (ANNA, "policy.toml:2")):
@@ -355,9 +340,7 @@ async def test_a_denial_that_stands_goes_over_a_rule_that_allows(opens: Start) -
             assert row.decided_by == by
             assert core.views(row.approval_id or "") == []
             said = row.failure.message if row.failure is not None else ""
-            boundary = (
-                r"A person denied calls like this until \d\d:\d\d\. Nothing ran\. Do not try .*"
-            )
+            boundary = r"A person denied calls like this until ..:..\. Nothing ran\. Do not try .*"
             assert re.fullmatch(boundary if by == "grant d1" else "", said)
 
 
@@ -372,10 +355,9 @@ async def test_no_grant_is_made_that_was_not_offered(opens: Start) -> None:
         wrong = {"fetched.To": FieldTest("is", ("someone else",)), "fetched.Body": FieldTest("any")}
         for key, test in wrong.items():
             tests = tuple((k, test if k == key else t) for k, t in terms.tests)
+            other = replace(terms, tests=tests)
             with pytest.raises(Conflict, match="Nothing was decided"):
-                await core.app.approvals.approve(
-                    view.approval_id, view.digest, grant=replace(terms, tests=tests)
-                )
+                await core.app.approvals.approve(view.approval_id, view.digest, grant=other)
         assert core.live(view).row.state == "pending"
 
 
@@ -395,7 +377,7 @@ async def test_a_call_that_may_be_answered_is_in_no_list(
 ) -> None:
     """Not in the console's, nor in the review page's, nor does the agent read that a person is asked."""
     async with opens(ALLOWED) as core:
-        with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+        with hold_answers(mailbox, GET) as reached:
             answer = await core.call("readdress", {"id": DRAFT, "to": ANNA})
             await reached()
             lists = (core.app.publisher.first_waiting(), core.app.publisher.first_approvals())
@@ -425,19 +407,16 @@ async def test_a_grant_rests_after_an_unknown_outcome(
             await carry_out(run)
 
         monkeypatch.setattr(core.app.approvals.runner, "run", once_both_are_answered)
-        mailbox_lost = [
-            await core.call("readdress", {"id": each, "to": "b@a.example"})
-            for each in (DRAFT, OTHER)
-        ]
+        args = [{"id": each, "to": "b@a.example"} for each in (DRAFT, OTHER)]
+        answers = [await core.call("readdress", each) for each in args]
         await core.until(lambda: len(made.reserved) == 2 or None)
         mailbox.control(lose_answer="update")
         both.set()
-        ended = [await end(core, each) for each in mailbox_lost]
+        ended = [await end(core, each) for each in answers]
         lost, held = sorted(ended, key=lambda each: each.state != "unknown")  # either may go first
         assert (lost.state, held.state) == ("unknown", "pending")
         assert made.view.rests == "outcome unknown"
-        later = await core.call("readdress", {"id": DRAFT, "to": "c@a.example"})
-        assert (await end(core, later)).state == "pending"
+        assert (await called(core, "c@a.example")).state == "pending"
         await core.do(Acknowledge(call_id=lost.approval_id or "", looked_at=None))
         assert made.view.rests == ""
 
@@ -462,20 +441,17 @@ async def test_no_row_makes_a_grant(opens: Start, tmp_path: Path, mailbox: Mailb
     """Nor does one that says that a grant answered a call; and with the console each grant is gone."""
     async with opens() as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
-        change_rows(
-            tmp_path,
-            f"UPDATE runs SET decided_by = 'grant g1', state = 'approved' WHERE run_id = '{view.run_id}'",
-        )
+        change_rows(tmp_path, "UPDATE runs SET decided_by = 'grant g1', state = 'approved'")
         again = await called(core, ANNA)
         assert (again.run_id, again.state) == (view.run_id, "pending")
     async with opens() as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": "sam@helio.example"})
         await grant(core, view, 1, scope="project")
-        before = writes(mailbox).count(f"PUT {DRAFT}")
+        before = writes(mailbox).count(PUT)
     async with opens() as core:
         assert list(core.app.standing.grants) == []
         row = await called(core, ANNA)
-        assert (row.state, writes(mailbox).count(f"PUT {DRAFT}")) == ("pending", before)
+        assert (row.state, writes(mailbox).count(PUT)) == ("pending", before)
 
 
 RULE = "files of this name may hold secrets"

@@ -1,8 +1,10 @@
-"""A person pauses all calls, or stops one run: what waits, what ends at once, and what is on record."""
+"""A person pauses all calls, stops one run, or takes back what a tool wrote: what waits, what ends at once, and
+what is on record.
+"""
 
 import asyncio
 import time
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import pytest
 
 from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.console_port.events import PauseChanged
-from aileron_core.console_port.intents import SetPause, StopRun, WithdrawAcceptance
+from aileron_core.console_port.intents import SetPause, StopRun, UndoRun, WithdrawAcceptance
 from aileron_core.errors import Conflict, NotFound, Paused, StorageUnavailable, Unauthorized
+from aileron_core.policy.model import Policy, Rule
 from aileron_core.runs import LiveRun
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.transitions import RunState
+from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.core_harness import (
     DRAFT,
     PATIENCE,
@@ -59,10 +63,13 @@ def sleeper(home: Path) -> None:
 
 
 async def test_a_stopped_run_ends_in_the_middle_of_a_sleep(home: Path) -> None:
+    """Nothing was sent, so it has failed; another run of the same connector goes on."""
     sleeper(home)
+    write_action(home, "other-work", install_sleeper(home, seconds=60), LIMITS)
     async with Core.open(home) as core:
-        called = asyncio.create_task(core.call("long-work", {}))
-        live = await begun(core, "long-work")
+        names = ("long-work", "other-work")
+        called, goes_on = (asyncio.create_task(core.call(name, {})) for name in names)
+        live, other = [await begun(core, name) for name in names]
         with promptly():
             await core.app.console.submit(StopRun(run_id=live.row.run_id))
             row = (await called).row
@@ -70,12 +77,12 @@ async def test_a_stopped_run_ends_in_the_middle_of_a_sleep(home: Path) -> None:
         assert (row.failure.class_, row.failure.retriable) == ("conflict", False)
         assert row.failure.details["outcome"] == "stopped"
         records = [each for each in await core.records() if each["run"] == row.run_id]
-        assert [(each["event"], each["actor"]) for each in records] == [
-            ("run.started", "aileron"),
-            ("run.stopped", "person"),
-            ("run.failed", "aileron"),
-        ]
+        ended = [("run.started", "aileron"), ("run.stopped", "person"), ("run.failed", "aileron")]
+        assert [(each["event"], each["actor"]) for each in records] == ended
         assert records[-1]["stopped_by"] == "person"
+        assert (other.row.state, goes_on.done()) == (RunState.EXECUTING, False)
+        await core.app.approvals.stop(other.row.run_id)
+        await goes_on
 
 
 async def test_a_run_stopped_while_a_request_waits_is_unknown(core: Core, mailbox: Mailbox) -> None:
@@ -90,20 +97,6 @@ async def test_a_run_stopped_while_a_request_waits_is_unknown(core: Core, mailbo
     events = [each["event"] for each in await core.records() if each["run"] == view.run_id]
     assert events[-2:] == ["run.stopped", "run.unknown"]
     assert writes(mailbox).count("POST send") == 1
-
-
-async def test_stopping_one_run_leaves_another_of_the_same_connector_alone(home: Path) -> None:
-    sleeper(home)
-    write_action(home, "other-work", install_sleeper(home, seconds=60), LIMITS)
-    async with Core.open(home) as core:
-        calls = [asyncio.create_task(core.call(name, {})) for name in ("long-work", "other-work")]
-        stopped, other = [await begun(core, name) for name in ("long-work", "other-work")]
-        await core.app.approvals.stop(stopped.row.run_id)
-        assert (await calls[0]).row.state is RunState.FAILED
-        assert other.row.state is RunState.EXECUTING
-        assert not calls[1].done()
-        await core.app.approvals.stop(other.row.run_id)
-        await calls[1]
 
 
 async def test_only_what_runs_is_stopped_and_only_once(core: Core, mailbox: Mailbox) -> None:
@@ -142,9 +135,7 @@ async def test_an_unrecorded_stop_still_stops(home: Path, monkeypatch: pytest.Mo
         assert (await core.records("run.failed"))[0]["stopped_by"] == "person"
 
 
-async def test_a_run_that_had_sent_something_before_it_slept_is_unknown(
-    home: Path, service: ScriptedService
-) -> None:
+async def test_a_run_that_had_sent_is_unknown(home: Path, service: ScriptedService) -> None:
     """Its request was answered, but nobody knows what its connector had still to do."""
     request = {"method": "POST", "url": "https://sleeper.test/jobs", "body": "{}"}
     hash_ = install_sleeper(home, seconds=60, requests=[request])
@@ -305,6 +296,8 @@ async def test_a_held_call_runs_only_as_it_may_run_afterwards(core: Core, mailbo
     gone, refused = call_in_background(core, session=other), call_in_background(core)
     await core.ask(OTHER)
     await core.app.session_service.end(other.session_id, "it was ended")
+    with pytest.raises(Unauthorized):  # nor does a gated call become pending
+        await core.call(session=other)
     await core.do(WithdrawAcceptance(kind="action", name="get-draft", digest=digest))
     await go_on(core)
     with pytest.raises(Unauthorized, match="has ended"):
@@ -312,16 +305,9 @@ async def test_a_held_call_runs_only_as_it_may_run_afterwards(core: Core, mailbo
     with pytest.raises(Conflict, match="is not accepted"):
         await refused
     assert writes(mailbox) == [f"GET {OTHER}"]
-
-
-async def test_a_gated_call_of_an_ended_session_does_not_become_pending(core: Core) -> None:
-    """A session's token opens nothing once it has ended, also where it was just checked."""
-    other = await core.another_session()
-    await core.app.session_service.end(other.session_id, "it was ended")
-    with pytest.raises(Unauthorized):
-        await core.call(session=other)
-    assert await runs(core) == []
-    assert [r["class"] for r in await core.records("call.refused")] == ["unauthorized"]
+    assert [action for action, _ in await runs(core)] == ["send-draft"]
+    classes = {record["class"] for record in await core.records("call.refused")}
+    assert classes == {"unauthorized", "conflict"}
 
 
 async def test_a_pause_is_at_once_and_ends_with_the_process(start: Start) -> None:
@@ -360,3 +346,118 @@ async def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -
         with pytest.raises(Paused):
             switch.require_off("on hold")
     switch.require_off("on hold")
+
+
+WRITES = Policy(rules=(Rule(tools=("Write", "Edit"), decision="allow", reason="for the test"),))
+
+
+@pytest.fixture
+def a_txt(project: Path) -> Path:
+    file = project / "a.txt"
+    file.write_text("before\n")
+    return file
+
+
+async def carry(core: Core, worker: Worker, kept_by: str = "") -> None:
+    """Carry frames between the session's channel and *worker*, as its launcher does.
+
+    Args:
+        kept_by: others who keep what was there before, and take it back.
+    """
+    channel = core.app.tool_channels.get(core.session.session_id)
+    channel.attach({})
+    keeper = core.app.tool_channels.get(kept_by) if kept_by else channel
+    if keeper is not channel:
+        keeper.attach({})
+        keeper.frames = channel.frames
+    while True:
+        frame = (await channel.frames.get())["frame"]
+        try:
+            result = await asyncio.to_thread(worker.call, frame["op"], **frame["args"])
+            if kept_by and "undo" in result:
+                result["undo"] += f"@{kept_by}"
+            answer: dict[str, Any] = {"result": result}
+        except WorkerError as error:
+            answer = {"error": {"class": error.class_, "message": error.message}}
+        asked = keeper if frame["op"] == "undo" else channel
+        asked.receive("files", {"id": frame["id"], **answer})
+
+
+@pytest.fixture
+async def writing(
+    home: Path, a_txt: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[Core]:
+    kept_by = getattr(request, "param", "")
+    monkeypatch.setattr("aileron_core.app._Base.has_tools", lambda _, __: True)
+    async with Core.open(home) as core:
+        monkeypatch.setattr(core.app.accepted_policy, "count", True)
+        monkeypatch.setattr(core.app.policy, "_policy", WRITES)
+        with Worker("files", a_txt.parent) as worker:
+            carrying = asyncio.get_running_loop().create_task(carry(core, worker, kept_by))
+            yield core
+            carrying.cancel()
+
+
+async def wrote(core: Core, content: str = "after\n") -> str:
+    answer = await core.call("builtin.write", {"file_path": "a.txt", "content": content})
+    assert answer.row.state == "completed"
+    return answer.row.run_id
+
+
+async def test_what_was_there_before_is_back_once_on_record(writing: Core, a_txt: Path) -> None:
+    run_id = await wrote(writing)
+    assert a_txt.read_text() == "after\n"
+    assert (await writing.opened(run_id)).approval.can_undo
+    await writing.do(UndoRun(run_id=run_id))
+    assert a_txt.read_text() == "before\n"
+    call = await writing.opened(run_id)
+    assert not call.approval.can_undo
+    assert not call.edited
+    assert [(each.event, each.actor) for each in call.records][-1] == ("run.undone", "person")
+    with pytest.raises(NotFound, match="nothing that could be undone"):
+        await writing.do(UndoRun(run_id=run_id))
+
+
+async def test_a_file_that_has_changed_since_is_left_alone(writing: Core, a_txt: Path) -> None:
+    run_id = await wrote(writing)
+    a_txt.write_text("mine\n")
+    with pytest.raises(Conflict, match="has changed since"):
+        await writing.do(UndoRun(run_id=run_id))
+    assert a_txt.read_text() == "mine\n"
+    a_txt.write_text("after\n")
+    await writing.do(UndoRun(run_id=run_id))
+    assert a_txt.read_text() == "before\n"
+
+
+async def test_only_what_wrote_something_in_an_open_session_can_be_undone(writing: Core) -> None:
+    read = await writing.call("builtin.read", {"file_path": "a.txt"})
+    assert not (await writing.opened(read.row.run_id)).approval.can_undo
+    run_id = await wrote(writing)
+    await writing.app.session_service.end(writing.session.session_id, "it is over", by="person")
+    assert not (await writing.opened(run_id)).approval.can_undo
+
+
+async def test_a_row_offers_what_can_be(writing: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row kept the offer after the session's end, and when newer changes had taken its place."""
+    monkeypatch.setattr(writing.app.policy, "_policy", Policy())
+    monkeypatch.setattr("aileron_core.runs.undo._MAX_CALLS", 1)
+    rows: list[str] = []
+    for content in ("one\n", "two\n"):
+        asked = await writing.ask_for("builtin.write", {"file_path": "a.txt", "content": content})
+        await writing.run(asked)
+        rows.append(asked.approval_id)
+        assert await writing.until(lambda: writing.views(rows[-1])[-1].can_undo)
+    assert not writing.views(rows[0])[-1].can_undo
+    await writing.app.session_service.end(writing.session.session_id, "it is over", by="person")
+    await writing.until(lambda: not writing.views(rows[1])[-1].can_undo)
+
+
+@pytest.mark.parametrize("writing", ["notes-1"], indirect=True)
+async def test_what_a_servers_worker_kept_outlives_the_session(writing: Core, a_txt: Path) -> None:
+    run_ids = [await wrote(writing, content) for content in ("one\n", "two\n")]
+    await writing.app.session_service.end(writing.session.session_id, "it is over", by="person")
+    await writing.do(UndoRun(run_id=run_ids[1]))
+    assert a_txt.read_text() == "one\n"
+    writing.app.console.undo.forget("notes-1")
+    with pytest.raises(NotFound, match="nothing that could be undone"):
+        await writing.do(UndoRun(run_id=run_ids[0]))

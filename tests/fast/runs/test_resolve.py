@@ -312,9 +312,8 @@ def test_what_a_service_makes_anew_is_removed_from_its_answers_alone() -> None:
 
 
 ARGUMENTS = ("issue", "title", "body", "a.b", "Answer")
-UPDATE_ISSUE = ToolDefinition(
-    name="update_issue", input_schema={"properties": {each: {} for each in ARGUMENTS}}
-)
+SCHEMA: JsonObject = {"properties": {each: {} for each in ARGUMENTS}}
+UPDATE_ISSUE = ToolDefinition(name="update_issue", input_schema=SCHEMA)
 
 
 def of_server(preview: Preview) -> Action:
@@ -373,11 +372,9 @@ def test_a_rehearsal_is_of_the_very_call() -> None:
     assert plan_preview(action, args) == PreviewPlan(connector=whose, op="append", args=dict(args))
 
 
-MAIL = ConnectorRequirement(
-    fqn="hub://a/mail", version="1.0.0", hash="sha256:a", capabilities=("x",)
-)
-DISK = ConnectorRequirement(
-    fqn="hub://a/disk", version="1.0.0", hash="sha256:b", capabilities=("y",)
+MAIL, DISK = (
+    ConnectorRequirement(fqn=fqn, version="1.0.0", hash=f"sha256:{fqn}", capabilities=("x",))
+    for fqn in ("hub://a/mail", "hub://a/disk")
 )
 ACTION = action_of(
     input_of("draft_id"),
