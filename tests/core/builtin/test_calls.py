@@ -122,8 +122,7 @@ async def test_a_change_is_made_only_where_rules_allowed_it(home: Path, tmp_path
         link.unlink()
         done = await tools.call("Write", file_path="notes/a.md", content="y")
         assert done.row.state == "completed"
-    assert (tmp_path / "code.py").read_text() == "code"
-    assert link.read_text() == "y"
+    assert ((tmp_path / "code.py").read_text(), link.read_text()) == ("code", "y")
 
 
 async def test_only_the_shown_target_of_a_link_is_touched(home: Path, tmp_path: Path) -> None:
@@ -142,7 +141,7 @@ async def test_only_the_shown_target_of_a_link_is_touched(home: Path, tmp_path: 
     policy = Policy(rules=(Rule(tools=("Read", "Write"), decision="allow"),))
     async with Core.open(home, policy=policy) as core, Tools(core, project).attached() as tools:
         asked = await tools.call("Read", file_path="link")
-        view = await core.looked(asked.row.approval_id or "")
+        view = await core.looked(asked.row.approval_id)
         assert view.rule == f"it leads out of the project: {read}"
         fields = {each.label: each.value for each in view.preview.fields}
         assert fields == {"Path": str(read), "Is": "a file outside the project"}
@@ -157,7 +156,7 @@ async def test_only_the_shown_target_of_a_link_is_touched(home: Path, tmp_path: 
 
         async def again() -> ApprovalView:
             answer = await tools.call("Read", file_path="link", limit=2)
-            view = await core.looked(answer.row.approval_id or "")
+            view = await core.looked(answer.row.approval_id)
             assert view.rule == f"it leads out of the project: {link.readlink()}"
             return view
 
@@ -188,7 +187,7 @@ async def test_a_grant_that_ended_while_on_hold_runs_nothing(home: Path, tmp_pat
         asked = await tools.call("Bash", command="rm -rf build")
         tests = (("args.command", FieldTest("is", ("rm -rf build",))),)
         stands = GrantTerms(decision="deny", tests=tests, seconds=60, uses=100)
-        await core.app.approvals.deny(asked.row.approval_id or "", "no", grant=stands)
+        await core.app.approvals.deny(asked.row.approval_id, "no", grant=stands)
         await core.app.approvals.mark_delivered(asked.row.approval_id)
         denied = await tools.call("Bash", command="rm -rf build")
         assert denied.row.state == "denied"
@@ -229,7 +228,7 @@ async def test_after_a_restart_each_call_is_judged_by_itself(home: Path, tmp_pat
         search = await tools.call("Grep", pattern="x")
         write = await tools.call("Write", file_path="a", content="x")
         for each in (*waiting, search, write):
-            await core.looked(each.row.approval_id or "")
+            await core.looked(each.row.approval_id)
         session = tools.session
     async with (
         Core.open(home, policy=denied) as core,
@@ -243,7 +242,7 @@ async def test_after_a_restart_each_call_is_judged_by_itself(home: Path, tmp_pat
         (asked,) = (args for op, args in tools.asked if op == "grep")
         assert ".env" in asked["excluded"]
         with pytest.raises(Conflict, match="no longer accepted"):
-            await core.app.approvals.approve(write.row.approval_id or "", "")
+            await core.app.approvals.approve(write.row.approval_id, "")
     assert not (tmp_path / "a").exists()
 
 
@@ -257,9 +256,9 @@ async def test_a_name_that_is_not_utf8_is_written_as_escapes(home: Path, tmp_pat
         read = await tools.call("Read", file_path="link", offset=9)
         assert "odd\\udcff has 1 lines" in read.row.failure.message
         outside = await tools.call("Read", file_path="out")
-        assert "/odd\\udcff" in (await core.looked(outside.row.approval_id or "")).rule
+        assert "/odd\\udcff" in (await core.looked(outside.row.approval_id)).rule
         asked = await tools.call("Write", file_path="link", content="y")
-        view = await core.looked(asked.row.approval_id or "")
+        view = await core.looked(asked.row.approval_id)
         assert view.preview.status == "ready"
         assert (await tools.approve(asked)).state == "completed"
         tools.found = "odd\udcff"

@@ -29,10 +29,11 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0"
 
 
 @pytest.fixture
-def fresh_folder(shared_project: Path, request: pytest.FixtureRequest) -> Path:
+def file(shared_project: Path, request: pytest.FixtureRequest) -> Path:
+    """The path of a file in a folder of the project that is this test's alone."""
     folder = shared_project / str(abs(hash(request.node.name)))
     folder.mkdir()
-    return folder
+    return folder / "a"
 
 
 def refusal_of(worker: Worker, op: str, **args: Any) -> tuple[str, str]:
@@ -43,8 +44,7 @@ def refusal_of(worker: Worker, op: str, **args: Any) -> tuple[str, str]:
 # Read
 
 
-def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, fresh_folder: Path) -> None:
-    file = fresh_folder / "a"
+def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbfone\r\ntwo\x0c\r\n\nfour")
     read = worker.call("read", file_path=str(file))
     assert read["text"] == "     1\tone\n     2\ttwo\x0c\n     3\t\n     4\tfour"
@@ -71,10 +71,9 @@ def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, fresh_fold
     ],
     ids=["png", "latin-1", "null", "utf-16", "huge"],
 )
-def test_what_is_no_text_is_told_by_type_size_and_hash(
-    worker: Worker, fresh_folder: Path, data: bytes, type_: str
+def test_what_is_no_text_is_told_by_its_type(
+    worker: Worker, file: Path, data: bytes, type_: str
 ) -> None:
-    file = fresh_folder / "a"
     file.write_bytes(data)
     facts = {"type": type_, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     name = str(file.relative_to(file.parents[1]))
@@ -104,55 +103,54 @@ def _socket(path: Path) -> None:
 @pytest.mark.parametrize("make", [os.mkfifo, _socket, Path.mkdir])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_only_regular_files_are_opened(
-    worker: Worker, fresh_folder: Path, make: Callable[[Path], None]
+    worker: Worker, file: Path, make: Callable[[Path], None]
 ) -> None:
     """Opening a pipe would wait for its other end for ever."""
-    make(fresh_folder / "a")
+    make(file)
     for op, args in (
         ("read", {}),
         ("write", {"content": ""}),
         ("preview_edit", {"old_string": "a", "new_string": "b"}),
     ):
-        class_, message = refusal_of(worker, op, file_path=str(fresh_folder / "a"), **args)
+        class_, message = refusal_of(worker, op, file_path=str(file), **args)
         assert class_ == "invalid_arguments"
         assert "is a folder" in message or "is a device, a pipe or a socket" in message
-    assert worker.call("grep", pattern="", path=str(fresh_folder))["text"] == ""
+    assert worker.call("grep", pattern="", path=str(file.parent))["text"] == ""
 
 
 # Write and Edit
 
 
-def test_write_makes_folders_and_undo_removes_them(worker: Worker, fresh_folder: Path) -> None:
-    file = fresh_folder / "a/b/c"
-    shown = worker.call("preview_write", file_path=str(file), content="x\ny")
-    assert not (fresh_folder / "a").exists()
+def test_write_makes_folders_and_undo_removes_them(worker: Worker, file: Path) -> None:
+    made = file / "b/c"
+    shown = worker.call("preview_write", file_path=str(made), content="x\ny")
+    assert not file.exists()
     assert (shown["exists"], shown["added"], shown["removed"]) == (False, 2, 0)
     assert shown["diff"].startswith("--- /dev/null\n+++ b/")
     assert shown["diff"].endswith("+x\n+y\n\\ No newline at end of file\n")
-    written = worker.call("write", file_path=str(file), content="x\ny", expect=shown["base"])
-    assert (file.read_text(), written["created"], written["bytes"]) == ("x\ny", True, 3)
-    (fresh_folder / "a/other").touch()
+    written = worker.call("write", file_path=str(made), content="x\ny", expect=shown["base"])
+    assert (made.read_text(), written["created"], written["bytes"]) == ("x\ny", True, 3)
+    (file / "other").touch()
     worker.call("undo", undo=written["undo"])
-    assert [each.name for each in (fresh_folder / "a").iterdir()] == ["other"]
+    assert [each.name for each in file.iterdir()] == ["other"]
     assert refusal_of(worker, "undo", undo=written["undo"])[0] == "not_found"
 
 
-def test_write_keeps_mode_owner_and_other_names(worker: Worker, fresh_folder: Path) -> None:
-    file = fresh_folder / "a"
+def test_write_keeps_mode_owner_and_other_names(worker: Worker, file: Path) -> None:
     file.write_text("old\n")
     if os.getuid() == 0:
         os.chown(file, 1234, 2345)
     file.chmod(0o751)
-    os.link(file, fresh_folder / "other name")
+    os.link(file, file.parent / "other name")
     before = file.stat()
     written = worker.call("edit", file_path=str(file), old_string="old", new_string="new")
     after = file.stat()
     assert file.read_text() == "new\n"
     assert after[:1] + after[4:6] == before[:1] + before[4:6]  # mode, user, group
-    assert (fresh_folder / "other name").read_text() == "old\n"
+    assert (file.parent / "other name").read_text() == "old\n"
     worker.call("undo", undo=written["undo"])
     assert (file.read_text(), file.stat().st_mode) == ("old\n", before.st_mode)
-    assert {each.name for each in fresh_folder.iterdir()} == {"a", "other name"}
+    assert {each.name for each in file.parent.iterdir()} == {"a", "other name"}
     file.chmod(0o444)
     for op in ("preview_write", "write"):
         assert refusal_of(worker, op, file_path=str(file), content="")[0] == "forbidden"
@@ -181,9 +179,8 @@ def _replaced_by_a_link(file: Path) -> None:
 )
 @pytest.mark.parametrize("op", ["write", "edit"])
 def test_what_changed_since_the_preview_is_not_overwritten(
-    worker: Worker, fresh_folder: Path, op: str, meanwhile: Callable[[Path], None]
+    worker: Worker, file: Path, op: str, meanwhile: Callable[[Path], None]
 ) -> None:
-    file = fresh_folder / "a"
     file.write_text("old\n")
     change = {"content": "new\n"} if op == "write" else {"old_string": "o", "new_string": "n"}
     shown = worker.call(f"preview_{op}", file_path=str(file), **change)
@@ -195,14 +192,14 @@ def test_what_changed_since_the_preview_is_not_overwritten(
 
 
 def test_what_comes_or_changes_meanwhile_is_not_overwritten(
-    worker: Worker, fresh_folder: Path, tmp_path: Path
+    worker: Worker, file: Path, tmp_path: Path
 ) -> None:
-    came, changed = fresh_folder / "a", tmp_path / "a"
-    new = {"file_path": str(came), "content": "ours\n"}
+    changed = tmp_path / "a"
+    new = {"file_path": str(file), "content": "ours\n"}
     shown = worker.call("preview_write", **new)
-    came.write_text("theirs\n")
+    file.write_text("theirs\n")
     assert refusal_of(worker, "write", **new, expect=shown["base"])[0] == "conflict"
-    assert came.read_text() == "theirs\n"
+    assert file.read_text() == "theirs\n"
     changed.write_text("old\n")
 
     def change(_: object) -> bytes:
@@ -215,8 +212,7 @@ def test_what_comes_or_changes_meanwhile_is_not_overwritten(
 
 
 @pytest.mark.parametrize("existed", [True, False])
-def test_undo_leaves_others_changes(worker: Worker, fresh_folder: Path, *, existed: bool) -> None:
-    file = fresh_folder / "a"
+def test_undo_leaves_others_changes(worker: Worker, file: Path, *, existed: bool) -> None:
     if existed:
         file.write_text("old\n")
     written = worker.call("write", file_path=str(file), content="ours\n")
@@ -254,9 +250,8 @@ def test_of_too_many_undos_the_oldest_goes(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_edit_replaces_what_occurs_once_or_everywhere(
-    worker: Worker, fresh_folder: Path, text: str, old: str, new: str, result: str, *, every: bool
+    worker: Worker, file: Path, text: str, old: str, new: str, result: str, *, every: bool
 ) -> None:
-    file = fresh_folder / "a"
     file.write_bytes(text.encode())
     worker.call("edit", file_path=str(file), old_string=old, new_string=new, replace_all=every)
     assert file.read_bytes().decode() == result
@@ -275,15 +270,14 @@ def test_edit_replaces_what_occurs_once_or_everywhere(
     ids=["empty", "equal", "absent", "blanks", "several", "grows"],
 )
 def test_edit_says_what_the_agent_has_to_change(
-    worker: Worker, fresh_folder: Path, text: str, old: str, new: str, why: str, *, every: bool
+    worker: Worker, file: Path, text: str, old: str, new: str, why: str, *, every: bool
 ) -> None:
-    file = fresh_folder / "a"
     file.write_text(text)
     change = {"old_string": old, "new_string": new, "replace_all": every}
     for op in ("edit", "preview_edit"):
         class_, message = refusal_of(worker, op, file_path=str(file), **change)
         assert class_ in ("invalid_arguments", "too_large")
-        assert why.format(path=f"{fresh_folder.name}/a") in message
+        assert why.format(path=f"{file.parent.name}/a") in message
     assert file.read_text() == text
 
 

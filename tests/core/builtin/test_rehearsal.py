@@ -43,9 +43,7 @@ def shared_sandbox() -> Iterator[Sandbox]:
         if "Linux" in why_not:
             pytest.skip(why_not)
         assert why_not == ""
-        made.prints(
-            "git init -qb main && git config user.name A && git config user.email a@x.example"
-        )
+        made.prints("git init -qb main && git config user.name A && git config user.email a@b.test")
         yield made
 
 
@@ -113,8 +111,7 @@ def test_a_yes_makes_what_was_shown_and_nothing_else(box: Sandbox) -> None:
         commit_rehearsal(box, done)
 
     box.worker.call("undo", undo=committed["undo"])
-    assert box.tree() == before
-    assert stat.S_IMODE((box.project / "a.txt").stat().st_mode) == 0o644
+    assert (box.tree(), stat.S_IMODE((box.project / "a.txt").stat().st_mode)) == (before, 0o644)
     assert box.run("cat /tmp/of-mine")["exit_code"] == 1
 
 
@@ -198,8 +195,7 @@ def test_nothing_is_made_where_something_has_changed_since(
     before = box.tree()
     with pytest.raises(WorkerError) as failure:
         commit_rehearsal(box, done)
-    assert failure.value.class_ == "conflict"
-    assert box.tree() == before
+    assert (failure.value.class_, box.tree()) == ("conflict", before)
     assert [each.name for each in (box.folder / "home").iterdir()] == [".tool"]
 
 
@@ -407,7 +403,6 @@ touch /dev/x /x 2>&1; ulimit -u; cat /proc/self/oom_score_adj; echo x > /dev/shm
 
 
 def test_a_rehearsed_command_is_held_as_a_real_one_and_more(box: Sandbox) -> None:
-    """Hidden and protected files, rights, processes; no network, a number of processes, first to be killed."""
     done = box.rehearse(INSIDE)
     assert done["stdout"].splitlines() == [
         "mine", "bash: line 2: .envrc: Read-only file system",

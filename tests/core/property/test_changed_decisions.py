@@ -158,7 +158,6 @@ def longer_id_later() -> tuple[Action, dict[str, Json]]:
 @given(chains())
 @example(longer_id_later())
 def test_a_question_holds_what_the_step_is_given(drawn: tuple[Action, dict[str, Json]]) -> None:
-    """Before each step, and for each that is done after any later one, both are the same."""
     action, returned = drawn
     outputs: dict[str, Json] = {}
     got: dict[str, object] = {}

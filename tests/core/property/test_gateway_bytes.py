@@ -278,7 +278,6 @@ TAILS = st.one_of(
 def test_any_answer_is_a_response_or_error(
     babbler: Babbler, head: bytes, tail: bytes, sizes: list[int]
 ) -> None:
-    """Bounded, with a status, or a failure that names host and kind; and the next answer is whole."""
     babbler.pause = 0.0
     babbler.says = [*filter(None, cut(head + tail, sizes))]
     event("failed" if isinstance(send_once(babbler), str) else "answered")
@@ -300,7 +299,6 @@ def test_what_was_packed_comes_back_packed(babbler: Babbler, body: bytes, coding
 @example(b"HTTP/1.1 100 Continue\r\n\r\n" * 100, b"")
 @example(b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n", b"x" * 200)
 def test_an_answer_that_trickles_ends_in_time(babbler: Babbler, head: bytes, tail: bytes) -> None:
-    """A byte now and then keeps nobody longer than the limit."""
     babbler.says = [bytes([byte]) for byte in head + tail]
     babbler.pause = 0.01
     begun = time.monotonic()
@@ -439,7 +437,6 @@ def may_go_unanswered(frame: bytes) -> bool:
 @example([rpc_request("tools/call", 1, name="read_inbox", arguments={"text": "x" * 1_200_000})], [])
 @example([b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}'] * 2, [])
 def test_each_request_is_answered_once(client: Line, frames: list[bytes], sizes: list[int]) -> None:
-    """An answer or an error for each, and the next request is served."""
     data = b"".join(frame.replace(b"\n", b" ") + b"\n" for frame in frames)
     for size in sizes:  # half frames: the rest comes with another write
         client.write(data[:size])

@@ -223,7 +223,6 @@ def messages_of(reply: HttpReply) -> Iterator[Any]:
 def test_whatever_comes_to_the_mcp_mount_is_answered(
     http_agent: HttpAgent, method: bytes, path: bytes, era: str, headers: Fields, body: bytes, framing: str
 ) -> None:  # fmt: skip
-    """Both eras, any header, any body, any framing: JSON-RPC or an HTTP error that says what."""
     own: dict[bytes, bytes] = dict(header_fields(http_agent.token))
     if era == "old":
         own[b"Mcp-Session-Id"] = http_agent.session

@@ -267,7 +267,6 @@ def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
 
 
 def test_an_answered_call_under_the_cursor_stays_until_a_key_leaves_it() -> None:
-    """Its outcome can be read for as long as one likes; then the screen becomes calm."""
     queue = queue_of(1)
     queue.mark_decided_here(queue.selected or "")
     queue.update(approval(0, 1000.0, state="denied", ended_at=1000.0), 1000.0)

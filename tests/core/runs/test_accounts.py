@@ -155,7 +155,6 @@ async def choose_account(core: Core, view: ApprovalView, name: str, **more: bool
 
 
 async def test_a_choice_is_remembered_until_it_is_forgotten(start: Start, place: Place) -> None:
-    """For no other action; it outlives a restart, is on record, and each call still shows whose it is."""
     async with start() as core:
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
@@ -173,8 +172,7 @@ async def test_a_choice_is_remembered_until_it_is_forgotten(start: Start, place:
         core.app.vault.unlock(Secret(PASSPHRASE))
         await core.until(lambda: core.app.accounts._unverified() is None)
         call = await core.call("see", {}, key="2")
-        assert call.row.state == "completed"
-        assert set(place.keys) == {CANARY}
+        assert (call.row.state, set(place.keys)) == ("completed", {CANARY})
         used = core.app.bindings.get(work.name).last_used_at
         assert used == pytest.approx(core.app.clock.now(), abs=60)
         await core.app.bindings.forget(work.name, "see")
@@ -296,8 +294,7 @@ async def test_an_account_is_bound_and_a_call_that_waited_goes_on(core: Core, pl
     end = await core.ended(view)
     assert (end.state, end.decided_by) == ("completed", "")
     assert (await core.result(view.approval_id)).output["output"] == {"done": True}
-    assert place.keys == [CANARY]
-    assert len(intent.secret) == 0
+    assert (place.keys, len(intent.secret)) == ([CANARY], 0)
     done = AccountChanged(change="bound", name=name, account="ana@x.org")
     assert core.last(AccountChanged) == done
     listed = core.last(AccountsUpdated).accounts

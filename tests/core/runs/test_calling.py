@@ -88,7 +88,7 @@ async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(sta
             assert (equal.attached, equal.row.run_id) == (True, first.row.run_id)
         with pytest.raises(Conflict, match="already used this idempotency key"):
             await core.call("send-draft", {"draft_id": SEEDS[1]}, key="s2")
-        await core.app.approvals.deny(first.row.approval_id or "", "")
+        await core.app.approvals.deny(first.row.approval_id, "")
         ended = await core.call(key="s4")
         assert ended.row.run_id == first.row.run_id, "its end was not delivered yet"
         await core.app.approvals.mark_delivered(first.row.approval_id)
@@ -150,8 +150,7 @@ async def test_a_gated_run_is_kept(
         await core.call("get-draft", {"id": ""})  # refused by the connector at once
     again = await core.call()
     assert (again.attached, again.row.approval_id) == (True, view.approval_id)
-    assert len(list(core.app.registry)) == 1
-    assert len(mailbox.state()["sent"]) == 1
+    assert (len(list(core.app.registry)), len(mailbox.state()["sent"])) == (1, 1)
 
 
 async def test_ends_push_out_no_other_sessions(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +160,7 @@ async def test_ends_push_out_no_other_sessions(core: Core, monkeypatch: pytest.M
 
     async def denied(number: int, session: Session | None = None) -> GateAnswer:
         answer = await core.call(args={"draft_id": f"r-{number}"}, session=session)
-        await core.app.approvals.deny(answer.row.approval_id or "", "")
+        await core.app.approvals.deny(answer.row.approval_id, "")
         return answer
 
     first = await denied(0)
@@ -182,7 +181,7 @@ async def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(core: C
     other = await core.another_session()
     assert (await core.call(args={"draft_id": "r-20"}, session=other)).row.state == "pending"
     assert [r["class"] for r in await core.records("call.refused")] == ["rate_limited"]
-    await core.app.approvals.deny(answers[0].row.approval_id or "", "")
+    await core.app.approvals.deny(answers[0].row.approval_id, "")
     assert (await core.call(args={"draft_id": "r-20"})).row.state == "pending"
 
 
@@ -237,7 +236,7 @@ async def test_a_session_has_four_previews_at_once(core: Core) -> None:
     assert waiting.inside == 5
     waiting.go.set()
     for answer in answers:
-        await core.looked(answer.row.approval_id or "")
+        await core.looked(answer.row.approval_id)
     assert waiting.most == 5
 
 
@@ -270,7 +269,6 @@ async def test_a_session_has_thirty_previews_in_a_minute(core: Core, clock: Froz
 
 
 async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(core: Core) -> None:
-    """`invalid_arguments`, `not_found`; refused calls are on record without their arguments."""
     for args in ({}, {"draft_id": 5}, {"draft_id": "x", "more": 1}, [], "\ud800"):
         with pytest.raises(InvalidArguments):
             await core.call("send-draft", args)  # type: ignore[arg-type]
@@ -290,7 +288,6 @@ async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(cor
 
 @pytest.mark.core(accept=False)
 async def test_what_nobody_accepted_cannot_be_called(core: Core) -> None:
-    """A file in the home is not accepted by that; a key that names its digest accepts it."""
     library = core.app.library
     assert library.ready() == ()
     with pytest.raises(Conflict):
@@ -318,7 +315,7 @@ async def test_a_caller_that_goes_away_leaves_a_whole_run(core: Core, mailbox: M
         await calling
     again = await core.call()
     assert again.attached
-    view = await core.looked(again.row.approval_id or "")
+    view = await core.looked(again.row.approval_id)
     assert (await core.run(view)).state == "completed"
     assert len(mailbox.state()["sent"]) == 1
 
@@ -350,9 +347,7 @@ async def test_nobody_is_asked_for_what_would_be_denied(start: Start, mailbox: M
 
 async def test_no_step_runs_where_a_later_one_would_be_denied(home: Path, mailbox: Mailbox) -> None:
     """Half of an action is not what anybody asked for."""
-    first = (
-        '[[execute]]\nid = "first"\nconnector = "local://aileron/mail-drafts"\nop = "list_drafts"\n'
-    )
+    first = '[[execute]]\nid = "a"\nconnector = "local://aileron/mail-drafts"\nop = "list_drafts"\n'
     text = UPDATE_DRAFT.replace("[[execute]]", f"{first}inputs = {{}}\n\n[[execute]]", 1)
     install_examples(home, update_draft=text.replace('["update_draft"]', '["list_drafts"]'))
     async with Core.open(home, mailbox) as core:
@@ -412,7 +407,6 @@ async def test_a_preview_that_nobody_could_read_is_not_drawn(core: Core, text: s
 def test_what_is_called_most_is_compiled_first(
     home: Path, monkeypatch: pytest.MonkeyPatch, mailbox: Mailbox
 ) -> None:
-    """At start, one after the other, by what the database knows of earlier calls."""
     install_examples(home)
     store = ConnectorStore(home)
     (mail,) = (each.identity for each in store.list())

@@ -28,7 +28,6 @@ from tests.support.frozen_clock import FrozenClock
 
 
 async def test_a_yes_sends_what_was_shown_and_tells_its_words(core: Core, mailbox: Mailbox) -> None:
-    """The digest's three words stand on the screen, in the audit and in the row."""
     view = await core.ask()
     assert (view.steps, view.op) == ((), "send_draft")
     shown = {field.label: field.value for field in view.preview.fields}
@@ -131,7 +130,6 @@ async def test_what_the_digest_covers_may_not_change_before_the_effect(
 
 @pytest.mark.actions(readdress=readdress('changes = { To = "${args.to}" }\n'))
 async def test_a_change_is_shown_with_the_value_that_is_then_sent(core: Core) -> None:
-    """Old and new of each field that changes, and apart from them whatever else the agent sent."""
     args = {"id": DRAFT, "to": "ana@example.com", "bcc": "mallory@evil.example"}
     view = await core.ask_for("readdress", args)
     fetched = {field.label: field.value for field in view.preview.fields}
@@ -266,7 +264,6 @@ async def test_a_no_while_it_is_checked_wins(core: Core, mailbox: Mailbox) -> No
 
 @pytest.mark.actions(update_draft=UPDATE_DRAFT)
 async def test_no_run_comes_between_recheck_and_effect(core: Core, mailbox: Mailbox) -> None:
-    """An ungated write that arrives during the recheck waits until the effect is over."""
     other = await core.another_session()
     view = await core.ask()
     mailbox.control(delay_seconds={"get": 0.2, "send": 0.2})
@@ -282,7 +279,6 @@ async def test_no_run_comes_between_recheck_and_effect(core: Core, mailbox: Mail
 
 
 async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbox: Mailbox) -> None:
-    """The console is still fetching and nothing is decided; once it has answered, the yes counts."""
     with hold_answers(mailbox, f"GET {DRAFT}"):
         answer = await core.call()
         approval_id = answer.row.approval_id or ""
@@ -356,7 +352,6 @@ async def test_without_a_deadline_it_waits_for_ever(core: Core, clock: FrozenClo
 
 
 async def test_the_end_of_a_session_leaves_its_approval_and_marks_it(core: Core) -> None:
-    """The console says that the requester is gone; a person may still answer."""
     view = await core.ask()
     assert not view.requester_gone
     await core.app.session_service.end(core.session.session_id, "it was ended")

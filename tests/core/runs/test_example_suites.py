@@ -90,8 +90,7 @@ async def test_a_comment_shows_what_it_lands_on_and_is_read_back(core: Core, hub
     assert view.preview.gist == "It counts wrong in octo/app (private)"
     assert (fields["State"], fields["Kind"]) == ("open", "issue")
     assert fields["Last comments"].startswith("2 earlier comments are not shown.\nben, ")
-    assert [each.account for each in view.accounts] == ["ana"]
-    assert hub.writes == []
+    assert ([each.account for each in view.accounts], hub.writes) == (["ana"], [])
     read = await ran(core, view)
     assert (read.status, read.labels) == ("held", ())
     assert (hub.writes, hub.comments[-1]["body"]) == (["POST /issues/1/comments"], "Fixed.")
@@ -99,7 +98,6 @@ async def test_a_comment_shows_what_it_lands_on_and_is_read_back(core: Core, hub
 
 
 async def test_no_comment_is_made_on_an_issue_that_changed_since(core: Core, hub: GitHub) -> None:
-    """Somebody answers between the look and the yes: the person is asked again."""
     view = await core.ask_for("github-comment", ISSUE | {"body": "Fixed."})
     hub.comment(1, "It is not fixed at all")
     await core.approve(view)
@@ -109,7 +107,6 @@ async def test_no_comment_is_made_on_an_issue_that_changed_since(core: Core, hub
 
 
 async def test_an_edit_shows_before_and_after(core: Core, hub: GitHub) -> None:
-    """What stays has no new value; what somebody else makes of it is found when it is read back."""
     edit = {"state": "closed", "title": "Counts right"}
     view = await core.ask_for("github-edit-issue", ISSUE | edit)
     assert (shown_fields(view)["Title"], shown_fields(view)["State"]) == ("It counts wrong", "open")
@@ -292,8 +289,7 @@ async def test_athena_verifies_a_signature(home: Path, tmp_path: Path, services:
         assert all("/eu-west-1/athena/" in each for each in signed)
         reached = len(services.service.seen)
         strange = await core.call("list-work-groups", {"region": "evil.example.com/#"})
-        assert strange.row.state == "failed"
-        assert len(services.service.seen) == reached
+        assert (strange.row.state, len(services.service.seen)) == ("failed", reached)
         assert SECRET_ACCESS_KEY not in repr((core.events, await core.records()))
 
 

@@ -12,7 +12,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, InvalidArguments
 from aileron_core.server.agent_api import result_body
 from aileron_core.settings import Settings
-from tests.core.runs.test_retention import DAY, database_bytes
+from tests.core.runs.test_retention import DAY, database_bytes, forget_after
 from tests.core.runs.test_standing import policy
 from tests.support.core_harness import (
     DRAFT,
@@ -91,8 +91,7 @@ async def test_a_step_that_needs_an_output_is_asked_again(core: Core, mailbox: M
     assert [step.asks_again for step in first.steps] == [False, True]
     await core.approve(first)
     second = await core.back(first)
-    assert mailbox.state()["sent"] == []
-    assert statuses(second) == {"find": "done", "send": "asked"}
+    assert (mailbox.state()["sent"], statuses(second)) == ([], {"find": "done", "send": "asked"})
     assert sent_to(second, "send")["draft_id"].startswith("r-")
     assert (second.op, second.preview.status) == ("send_draft", "none")
     assert second.words != first.words
@@ -105,8 +104,7 @@ async def test_a_step_that_needs_an_output_is_asked_again(core: Core, mailbox: M
     digest, words = live_run.consent(live_run.preview, replace(live_run.row, progress=other))
     assert digest != second.digest
     assert words != second.words
-    assert live_run.consent(live_run.preview)[0] == second.digest
-    assert mailbox.state()["sent"] == []
+    assert (live_run.consent(live_run.preview)[0], mailbox.state()["sent"]) == (second.digest, [])
     over = await core.run(second)
     assert over.state == "completed"
     (halt,) = await core.records("run.halted")
@@ -212,7 +210,6 @@ CHANGES_THEN_READS = (
 
 @pytest.mark.actions(chain=chain("chain", *CHANGES_THEN_READS))
 async def test_every_step_stands_in_the_item_though_none_needs_another(start: Start) -> None:
-    """One yes runs them all: each with its own arguments, and before it at the file's acceptance."""
     async with start(accept=False) as core:
         (steps,) = (each.steps for each in core.app.library.not_accepted() if each.name == "chain")
         assert steps == (f"{CONNECTOR}.update_draft", f"{CONNECTOR}.list_drafts")
@@ -337,8 +334,7 @@ async def test_of_a_denied_call_no_edit_is_told(core: Core, home: Path, clock: F
     await core.ended(view)
     assert "edited_by_person" not in result_body(await core.result(view.approval_id))
     assert ASKED["to"].encode() in database_bytes(home)
-    clock.advance(31 * DAY)
-    await core.app.contents.forget_due()
+    await forget_after(core, clock, 31 * DAY)
     assert ASKED["to"].encode() not in database_bytes(home)
     assert audit_problems(home) == []
 

@@ -192,7 +192,6 @@ async def test_an_account_taken_away_sends_no_more(home: Path, tmp_path: Path, w
 
 
 async def test_an_agent_never_learns_of_accounts(start: Start) -> None:
-    """Neither a name nor how many there are, whatever it waits for and however that ends."""
     said: list[str] = []
     async with start() as core:
         unbound = await core.call("act", {})
@@ -214,7 +213,6 @@ async def test_an_agent_never_learns_of_accounts(start: Start) -> None:
 
 @pytest.mark.parametrize("spoil", ["gone", "rebound", "damaged"])
 async def test_no_error_names_an_account_to_the_agent(core: Core, place: Place, spoil: str) -> None:
-    """Whatever happened to it between the choice and the request."""
     bound = await bind(core)
     see = core.app.library.find("see")
     connectors, _ = core.app.accounts.assign(see.connectors, {}, see.file)
@@ -233,7 +231,6 @@ async def test_no_error_names_an_account_to_the_agent(core: Core, place: Place, 
 
 
 async def test_a_stop_denies_what_waits_for_an_account(core: Core, place: Place) -> None:
-    """Gated or not; unlocking the vault afterwards runs nothing."""
     await bind(core)
     core.app.vault.lock()
     views = [await waiting(core, action) for action in ("act", "see")]

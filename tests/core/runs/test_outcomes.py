@@ -11,17 +11,12 @@ from typing import Any
 import pytest
 
 from aileron_core.canonical import JsonObject
-from aileron_core.console_port.intents import (
-    Acknowledge,
-    Deny,
-    MarkReadBackSeen,
-    RefetchPreview,
-    WithdrawAcceptance,
-)
+from aileron_core.console_port import intents
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, NotFound, RateLimited, StorageUnavailable
 from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.preview.fetcher import Purpose
+from tests.core.runs.test_retention import forget_after
 from tests.support.core_harness import (
     DRAFT,
     SHORT_OF_TIME,
@@ -87,7 +82,7 @@ async def test_one_look_changes_nothing(core: Core, mailbox: Mailbox, clock: Fro
     assert (failure.class_, failure.retriable) == ("outcome_unknown", False)
     mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
     clock.advance(1)
-    await core.do(RefetchPreview(call_id=end.call_id))
+    await core.do(intents.RefetchPreview(call_id=end.call_id))
     seen = core.views(end.approval_id)[-1]
     assert (seen.state, seen.digest, seen.drift) == ("unknown", end.digest, None)
     assert seen.look.at > seen.ended_at
@@ -120,7 +115,7 @@ async def test_only_an_open_end_is_asked(core: Core, mailbox: Mailbox, clock: Fr
     end = await lost_call(core, mailbox, clock)
     library = (await core.app.console.snapshot()).library
     send = next(each for each in library if each.name == "send-draft")
-    await core.do(WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest))
+    await core.do(intents.WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest))
     asked = len(writes(mailbox))
     with pytest.raises(Conflict, match="Check the service itself"):
         await service.look_again(end.approval_id)
@@ -140,16 +135,16 @@ async def test_unrecorded_it_stays_open(core: Core, mailbox: Mailbox, clock: Fro
     core.app.database._connection.execute("PRAGMA query_only=OFF")
 
 
-def acknowledgement(view: ApprovalView) -> Acknowledge:
+def acknowledgement(view: ApprovalView) -> intents.Acknowledge:
     looked_at = view.look.at if view.look is not None else None
-    return Acknowledge(call_id=view.call_id, looked_at=looked_at)
+    return intents.Acknowledge(call_id=view.call_id, looked_at=looked_at)
 
 
 async def deny_others(core: Core, clock: FrozenClock) -> None:
     """Have four calls end after those before, which a console then is given in their place."""
     for number in range(4):
         other = await core.ask(f"r-{number}")
-        await core.do(Deny(approval_id=other.approval_id, reason=""))
+        await core.do(intents.Deny(approval_id=other.approval_id, reason=""))
         await core.app.approvals.mark_delivered(other.approval_id)
         clock.advance(3)
 
@@ -198,7 +193,7 @@ async def test_later_ends_hide_it_not(start: Start, mailbox: Mailbox, clock: Fro
 async def test_only_what_was_seen_counts(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
     end = await lost_call(core, mailbox, clock)
     clock.advance(1)
-    await core.do(RefetchPreview(call_id=end.call_id))
+    await core.do(intents.RefetchPreview(call_id=end.call_id))
     with pytest.raises(Conflict, match="fetched again"):
         await core.do(acknowledgement(end))
     assert await core.records("run.acknowledged") == []
@@ -209,7 +204,6 @@ async def test_only_what_was_seen_counts(core: Core, mailbox: Mailbox, clock: Fr
 
 
 async def test_an_unasked_run_waits_too(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
-    """By its run's id, over restarts; it is looked at and acknowledged, on record, and never repeated."""
     async with start() as core:
         end = await lost_unasked(core, mailbox, clock)
         assert (end.state, end.approval_id, end.call_id) == ("unknown", "", end.run_id)
@@ -220,7 +214,7 @@ async def test_an_unasked_run_waits_too(start: Start, mailbox: Mailbox, clock: F
         assert (view.call_id, view.awaits_acknowledgement) == (end.run_id, True)
         assert "is unknown" in view.outcome
         clock.advance(1)
-        await core.do(RefetchPreview(call_id=view.call_id))
+        await core.do(intents.RefetchPreview(call_id=view.call_id))
         seen = core.views("")[-1]
         assert seen.look.preview.status == "ready"
         with pytest.raises(Conflict, match="fetched again"):
@@ -246,8 +240,7 @@ async def test_no_session_fills_the_list(core: Core, mailbox: Mailbox, clock: Fr
     with pytest.raises(RateLimited, match="acknowledge"):
         await core.call("send-draft-now")
     (refused,) = await core.records("call.refused")
-    assert refused["class"] == "rate_limited"
-    assert writes(mailbox).count("POST send") == limit
+    assert (refused["class"], writes(mailbox).count("POST send")) == ("rate_limited", limit)
     other = await core.another_session()
     await core.call("list-drafts", {}, session=other)
     await core.do(acknowledgement(ends[0]))
@@ -268,7 +261,7 @@ async def lost_change(core: Core, mailbox: Mailbox, *, took_effect: bool) -> App
 
 
 async def look_again(core: Core, view: ApprovalView) -> ApprovalView:
-    await core.do(RefetchPreview(call_id=view.call_id))
+    await core.do(intents.RefetchPreview(call_id=view.call_id))
     return core.views(view.approval_id)[-1]
 
 
@@ -304,8 +297,7 @@ async def test_what_is_there_settles_it(start: Start, mailbox: Mailbox, clock: F
         assert view.look.preview.status == "none"
         opened = await core.opened(end.run_id)
         assert opened.approval.is_settled
-        clock.advance(40 * 86400)
-        await core.app.contents.forget_due()
+        await forget_after(core, clock, 40 * 86400)
         old = (await core.opened(end.run_id)).approval
         assert (old.forgotten, old.is_settled) == (True, True)
         assert (await core.app.audit.verify()).problems == ()
@@ -313,7 +305,6 @@ async def test_what_is_there_settles_it(start: Start, mailbox: Mailbox, clock: F
 
 
 async def test_what_differs_keeps_waiting_and_says_where(core: Core, mailbox: Mailbox) -> None:
-    """A second look replaces the first; the field that was to stay is compared too."""
     end = await lost_change(core, mailbox, took_effect=False)
     seen = await look_again(core, end)
     read = seen.look.comparison
@@ -367,7 +358,6 @@ async def test_what_cannot_be_compared_is_settled_by_no_look(
 
 
 async def test_what_is_gone_is_said_and_what_was_shown_stays(core: Core, mailbox: Mailbox) -> None:
-    """A draft that was sent answers 404: its gist and fields stay those of before."""
     view = await core.ask()
     mailbox.control(lose_answer="send")
     end = await core.run(view)
@@ -380,14 +370,13 @@ async def test_what_is_gone_is_said_and_what_was_shown_stays(core: Core, mailbox
 
 
 async def test_what_asked_nobody_is_settled_too(start: Start, mailbox: Mailbox) -> None:
-    """Those that were settled leave room for further ungated calls of the session."""
     async with start() as core:
         mailbox.control(lose_answer="update")
         answer = await core.call("readdress-now", {"id": DRAFT, "to": NEW})
         assert answer.row.failure.class_ == "outcome_unknown"
         counted = core.app.approvals.registry.count_unacknowledged
         assert counted(core.session.session_id) == 1
-        await core.do(RefetchPreview(call_id=answer.row.run_id))
+        await core.do(intents.RefetchPreview(call_id=answer.row.run_id))
         seen = core.views("")[-1]
         assert (seen.is_settled, seen.awaits_acknowledgement) == (True, False)
         assert (counted(core.session.session_id), await core.approvals()) == (0, ())
@@ -434,7 +423,7 @@ async def test_a_change_is_read_back_once_and_found_there(core: Core, mailbox: M
     after = await core.result(end.approval_id)
     assert (after.output, after.state, after.failure) == (answer.output, answer.state, None)
     with pytest.raises(Conflict, match="waits to be seen"):
-        await core.do(MarkReadBackSeen(run_id=end.run_id))
+        await core.do(intents.MarkReadBackSeen(run_id=end.run_id))
 
 
 async def test_what_the_service_does_not_hold_is_shown(core: Core, mailbox: Mailbox) -> None:
@@ -454,7 +443,6 @@ async def test_what_the_service_does_not_hold_is_shown(core: Core, mailbox: Mail
 
 @pytest.mark.usefixtures("three_are_recent")
 async def test_a_difference_waits(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
-    """However many calls ended after it; what differed is not on disk, but which fields did."""
     async with start() as core:
         meddle(mailbox, to="eve@evil.example")
         end = await ended_call(core)
@@ -464,16 +452,16 @@ async def test_a_difference_waits(start: Start, mailbox: Mailbox, clock: FrozenC
     async with start() as core:
         (read,) = [each.read_back for each in await core.approvals() if each.run_id == end.run_id]
         assert (read.waits_to_be_seen, read.labels, read.differing) == (True, ("To",), ())
-        await core.do(MarkReadBackSeen(run_id=end.run_id))
+        await core.do(intents.MarkReadBackSeen(run_id=end.run_id))
         (record,) = await core.records("read_back.seen")
         assert (record["actor"], record["run"]) == ("person", end.run_id)
         with pytest.raises(Conflict, match="waits to be seen"):
-            await core.do(MarkReadBackSeen(run_id=end.run_id))
+            await core.do(intents.MarkReadBackSeen(run_id=end.run_id))
         assert (await core.app.audit.verify()).problems == ()
     async with start() as core:
         assert end.run_id not in {each.run_id for each in await core.approvals()}
         with pytest.raises(NotFound):
-            await core.do(MarkReadBackSeen(run_id=end.run_id))
+            await core.do(intents.MarkReadBackSeen(run_id=end.run_id))
         read = (await core.opened(end.run_id)).approval.read_back
         assert (read.seen, read.labels) == (True, ("To",))
 
@@ -560,7 +548,6 @@ async def test_what_was_created_is_read_back_by_what_the_run_returned(
 
 
 async def test_a_difference_keeps_its_call_until_seen(start: Start, mailbox: Mailbox) -> None:
-    """However old it is; then it is deleted as any other."""
     clock = FrozenClock(time())
 
     async def kept(core: Core) -> object:
@@ -575,8 +562,7 @@ async def test_a_difference_keeps_its_call_until_seen(start: Start, mailbox: Mai
     clock.advance(40 * 86400)
     async with start(clock=clock) as core:
         assert await kept(core) == (1, 1)
-        await core.do(MarkReadBackSeen(run_id=view.run_id))
-        clock.advance(3601)
-        await core.app.contents.forget_due()
+        await core.do(intents.MarkReadBackSeen(run_id=view.run_id))
+        await forget_after(core, clock, 3601)
         assert await kept(core) == (0, 0)
         assert (await core.app.audit.verify()).problems == ()

@@ -85,7 +85,6 @@ def start(home: Path, service: ScriptedService) -> Start:
 async def test_refused_queries_are_shown(
     start: Start, service: ScriptedService, home: Path
 ) -> None:
-    """The first preview sends nothing and leaves a row; `t` on it, and the item shows its preview."""
     digest = furnish_guest(home, [QUERY], HOSTS)
     async with start(accept=False) as core:
         await accept_files(core)
@@ -111,14 +110,12 @@ async def test_refused_queries_are_shown(
 
 
 async def test_each_operation_is_a_row(start: Start, service: ScriptedService, home: Path) -> None:
-    """Accepting one says nothing of the next; the acceptance of both is in what a yes covers."""
     furnish_guest(home, [athena("GetQueryExecution"), athena("GetSessionToken")], HOSTS)
     async with start(accept=False) as core:
         await accept_files(core)
         first = await core.ask_for("act", {})
         names = [f"{REF} {AWS_PREFIX}{each}" for each in (ATHENA, TOKEN)]
-        assert [each.name for each in offers(core)] == names
-        assert service.seen == []
+        assert ([each.name for each in offers(core)], service.seen) == (names, [])
         await accept_offer(core, offers(core)[0])
         second = await core.looked(first.approval_id, after=first.version)
         assert [each.headers["X-Amz-Target"] for each in service.seen] == [ATHENA]
@@ -307,8 +304,7 @@ async def test_the_asked_host_is_named(start: Start, service: ScriptedService, h
     furnish_guest(home, [{"url": "https://z.example/x"}], TWO)
     async with start() as core:
         first, ready = await first_and_ready(core)
-        assert first.preview.host == "one of 2 hosts"
-        assert ready.preview.host == "z.example"
+        assert (first.preview.host, ready.preview.host) == ("one of 2 hosts", "z.example")
         end = await core.run(ready)
         assert (end.state, end.hosts_asked) == ("completed", ("z.example:443",))
         for event in ("preview.fetched", "run.completed"):

@@ -20,6 +20,7 @@ from aileron_core.runs.recovery import BATCH_SIZE
 from aileron_core.runs.transitions import RunState
 from aileron_core.settings import Settings
 from aileron_core.vault.secret import Secret
+from tests.core.runs.test_retention import forget_after
 from tests.support.core_harness import (
     DRAFT,
     PASSPHRASE,
@@ -138,7 +139,6 @@ async def test_an_inserted_approval_is_nothing(
     ],
 )
 async def test_no_changed_row_counts(start: Start, mailbox: Mailbox, home: Path, edit: str) -> None:
-    """`UPDATE ... SET state` and its like have no effect and are named."""
     async with start() as core:
         await core.ask()
     change_rows(home, f"UPDATE runs SET {edit}")
@@ -212,8 +212,7 @@ async def test_forgotten_arguments_stay_away(start: Start, home: Path, clock: Fr
     async with start() as core:
         view = await core.ask()
         await core.app.approvals.deny(view.approval_id, "")
-        clock.advance(30 * day - 1)
-        await core.app.contents.forget_due()
+        await forget_after(core, clock, 30 * day - 1)
         assert await arguments(core) == [(0, 1)]
     clock.advance(2)
     async with start() as core:
@@ -223,8 +222,7 @@ async def test_forgotten_arguments_stay_away(start: Start, home: Path, clock: Fr
         # And in a console that runs for months.
         again = await core.ask("r-8842190312")
         await core.app.approvals.deny(again.approval_id, "")
-        clock.advance(31 * day)
-        await core.app.contents.forget_due()
+        await forget_after(core, clock, 31 * day)
         for _ in range(2):
             assert await arguments(core) == [(1, 1)] * 2
             await core.app.approvals.mark_delivered(again.approval_id)

@@ -48,18 +48,21 @@ def database_bytes(home: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(home.glob("aileron.db*")))
 
 
+async def forget_after(core: Core, clock: FrozenClock, seconds: float) -> None:
+    clock.advance(seconds)
+    await core.app.contents.forget_due()
+
+
 async def test_what_is_old_is_deleted_for_real(core: Core, home: Path, clock: FrozenClock) -> None:
     """Neither pages nor log have a trace of it, and the agent still reads how its call ended."""
     free = await core.call("get-draft", {"id": DRAFT}, key="once")
     view = await core.ask()
     await core.run(view)
-    clock.advance(29 * DAY)
-    await core.app.contents.forget_due()
+    await forget_after(core, clock, 29 * DAY)
     for content in (DRAFT.encode(), b"Q3 numbers"):
         assert content in database_bytes(home)
     assert await core.records("arguments.forgotten") == []
-    clock.advance(2 * DAY)
-    await core.app.contents.forget_due()
+    await forget_after(core, clock, 2 * DAY)
     for content in (DRAFT.encode(), b"Q3 numbers"):
         assert content not in database_bytes(home)
     (record,) = await core.records("arguments.forgotten")
@@ -88,8 +91,7 @@ async def test_failures_and_reasons_go_too(core: Core, home: Path, clock: Frozen
     asked = json.dumps(await core.records())
     assert REASON not in asked
     assert failed.row.failure.message not in asked
-    clock.advance(31 * DAY)
-    await core.app.contents.forget_due()
+    await forget_after(core, clock, 31 * DAY)
     assert set(await contents(core)) == {(None,) * 6}
     left = database_bytes(home)
     for gone in (REASON, MISSING, failed.row.failure.message):
@@ -114,8 +116,7 @@ async def test_no_days_keep_nothing(core: Core, home: Path, clock: FrozenClock) 
     await core.run(unheard)
     await core.app.approvals.mark_delivered(heard.approval_id)
     for seconds, kept in ((30, 2), (61, 1), (HOUR - 92, 1), (61, 0)):
-        clock.advance(seconds)
-        await core.app.contents.forget_due()
+        await forget_after(core, clock, seconds)
         ends = [await core.result(each.approval_id) for each in (unheard, heard)]
         assert sum(each.output is not None for each in ends) == kept
     assert DRAFT.encode() not in database_bytes(home)
@@ -131,23 +132,19 @@ async def test_what_waits_is_kept_whole(start: Start, mailbox: Mailbox, clock: F
         run_on_request(mailbox, "POST send", lambda: clock.advance(2))
         assert (await core.run(unknown)).state == "unknown"
         waiting = await core.ask(OTHER)
-        clock.advance(400 * DAY)
-        await core.app.contents.forget_due()
+        await forget_after(core, clock, 400 * DAY)
         assert [bool(args) for args, *_ in await contents(core)] == [True, True]
         assert await core.records("arguments.forgotten") == []
     async with start() as core:
-        clock.advance(400 * DAY)
-        await core.app.contents.forget_due()
+        await forget_after(core, clock, 400 * DAY)
         assert [bool(args) for args, *_ in await contents(core)] == [True, True]
         seen = (await core.opened(unknown.run_id)).approval
         expected = (True, False, True)
         assert (seen.awaits_acknowledgement, seen.forgotten, bool(seen.outcome)) == expected
         await core.do(Acknowledge(call_id=unknown.approval_id, looked_at=None))
-        clock.advance(HOUR + 1)
-        await core.app.contents.forget_due()
+        await forget_after(core, clock, HOUR + 1)
         kept = await contents(core)
-        assert [bool(args) for args, *_ in kept] == [False, True]
-        assert kept[0] == (None,) * 6
+        assert ([bool(args) for args, *_ in kept], kept[0]) == ([False, True], (None,) * 6)
         assert (await core.app.audit.verify()).problems == ()
         assert waiting.run_id > unknown.run_id
 
@@ -159,8 +156,7 @@ async def test_old_copies_go_while_it_runs(core: Core, home: Path, clock: Frozen
     for path, days in ((old, 3), (new, 1), (other, 9)):
         path.write_bytes(DRAFT.encode())
         os.utime(path, (clock.now(), clock.now() - (days - 0.1) * DAY))
-    clock.advance(0.2 * DAY)
-    await core.app.contents.forget_due()
+    await forget_after(core, clock, 0.2 * DAY)
     assert [path.exists() for path in (old, new, other)] == [False, True, True]
 
 
@@ -225,15 +221,13 @@ async def test_none_confirm_a_guess(
         assert [*confirmations(home, GUESS)] == [row.content_key]
         nonce = core.app.nonce_of(row)
         assert (core.app.nonce_of(row) == nonce) == vault
-        clock.advance(31 * DAY)
-        await core.app.contents.forget_due()
+        await forget_after(core, clock, 31 * DAY)
         gone = core.app.registry.get(row.run_id)
         assert (gone.row.content_key, gone.row.args_sha256) == (None, row.args_sha256)
         # Nor does whoever knows the passphrase learn the nonce, and from it what was previewed.
         assert core.app.nonce_of(gone.row) != nonce
     assert row.args_sha256 in hashes_in(home)
-    assert [*confirmations(home, GUESS)] == []
-    assert problem_messages(home) == []
+    assert ([*confirmations(home, GUESS)], problem_messages(home)) == ([], [])
 
 
 @pytest.mark.usefixtures("protected")
@@ -437,8 +431,7 @@ async def test_calls_at_once_do_not_pass_the_bound_together(start: Start) -> Non
         calls = (core.call("change-draft", big(number, 30_000)) for number in range(10))
         answers = await asyncio.gather(*calls, return_exceptions=True)
         refused = [each for each in answers if isinstance(each, BaseException)]
-        assert len(refused) == 7
-        assert {type(each) for each in refused} == {RateLimited}
+        assert (len(refused), {type(each) for each in refused}) == (7, {RateLimited})
         assert (await kept_arguments(core))[0] <= 100_000
         gc.collect()
         assert in_memory(core) <= 100_000

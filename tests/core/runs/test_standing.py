@@ -13,15 +13,8 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port import intents
 from aileron_core.console_port.account_views import AccountNeed
-from aileron_core.console_port.intents import (
-    Acknowledge,
-    EndGrant,
-    LockVault,
-    MarkReadBackSeen,
-    SetPause,
-    StopEverything,
-)
 from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
@@ -110,8 +103,7 @@ async def test_a_rule_answers_unseen_and_is_on_record(opens: Start, mailbox: Mai
     async with opens(ALLOWED) as core:
         row = await called(core, ANNA)
         assert (row.state, row.decided_by) == ("completed", "policy.toml:2")
-        assert core.views(row.approval_id or "") == []
-        assert writes(mailbox)[-1] == PUT
+        assert (core.views(row.approval_id or ""), writes(mailbox)[-1]) == ([], PUT)
         (record,) = await core.records("approval.standing")
         labels = ["args.id", "args.to", "fetched.To", "fetched.Subject"]
         assert (record["by"], record["looked_at"]) == ("policy.toml:2", labels)
@@ -212,7 +204,7 @@ async def test_a_call_that_came_back_is_tried_no_more(
         await core.app.account_waits.sweep()
         assert (await end(core, answer)).state == "pending"
     async with Core.open(tmp_path, mailbox, policy=policy(ALLOWED)) as core:
-        await core.looked(answer.row.approval_id or "")
+        await core.looked(answer.row.approval_id)
         assert (await end(core, answer)).state == "pending"
         assert PUT not in writes(mailbox)
 
@@ -257,8 +249,11 @@ async def test_a_call_whose_grant_ended_waits(opens: Start, mailbox: Mailbox, st
             if stop == "session":
                 await core.app.session_service.end(core.session.session_id, "over", by="person")
             else:
-                stops = {"pause": SetPause(paused=True), "lock": LockVault()}
-                stops |= {"revoke": EndGrant(grant_id=made.view.grant_id), "all": StopEverything()}
+                stops = {"pause": intents.SetPause(paused=True), "lock": intents.LockVault()}
+                stops |= {
+                    "revoke": intents.EndGrant(grant_id=made.view.grant_id),
+                    "all": intents.StopEverything(),
+                }
                 await core.do(stops[stop])
             stack.close()
             row = await end(core, answer)
@@ -294,7 +289,7 @@ async def test_a_grant_rests_until_a_difference_is_seen(opens: Start, mailbox: M
         assert made.view.rests == "the service holds something else"
         later = await called(core, "c@a.example")
         assert later.state == "pending"
-        await core.do(MarkReadBackSeen(run_id=seen.run_id))
+        await core.do(intents.MarkReadBackSeen(run_id=seen.run_id))
         assert made.view.rests == ""
 
 
@@ -305,12 +300,11 @@ async def test_a_session_that_opened_itself_has_no_grants(opens: Start) -> None:
         core.session = (await open_session(core.app)).session
         row = await called(core, ANNA)
         assert row.state == "pending"
-        view = await core.looked(row.approval_id or "")
+        view = await core.looked(row.approval_id)
         assert "opened itself" in (await offers(core, view)).why_none
 
 
 async def test_a_grant_ends_with_the_file_of_its_action(opens: Start, tmp_path: Path) -> None:
-    """With another file of the action, once that is accepted, it has ended."""
     async with opens() as core:
         await granted(core)
         other = READDRESS.replace("0.1.0", "0.1.1", 1)
@@ -337,17 +331,14 @@ async def test_a_denial_that_stands_goes_over_a_rule_that_allows(opens: Start) -
         await core.app.approvals.mark_delivered(view.approval_id)
         for to, by in (("X@y.example", "grant d1"), (ANNA, "policy.toml:2")):
             row = await called(core, to)
-            assert row.decided_by == by
-            assert core.views(row.approval_id or "") == []
+            assert (row.decided_by, core.views(row.approval_id or "")) == (by, [])
             said = row.failure.message if row.failure is not None else ""
             boundary = r"A person denied calls like this until ..:..\. Nothing ran\. Do not try .*"
             assert re.fullmatch(boundary if by == "grant d1" else "", said)
 
 
 async def test_no_grant_is_made_that_was_not_offered(opens: Start) -> None:
-    async with opens(
-        '[[rule]]\nactions = ["readdress"]\ndecision = "ask"\ngrants = false\n'
-    ) as core:
+    async with opens('[[rule]]\nactions = ["re*"]\ndecision = "ask"\ngrants = false\n') as core:
         view = await core.ask_for("readdress", {"id": DRAFT})
         assert "policy.toml:1 has it asked" in (await offers(core, view)).why_none
         view = await core.ask()
@@ -417,7 +408,7 @@ async def test_a_grant_rests_after_an_unknown_outcome(
         assert (lost.state, held.state) == ("unknown", "pending")
         assert made.view.rests == "outcome unknown"
         assert (await called(core, "c@a.example")).state == "pending"
-        await core.do(Acknowledge(call_id=lost.approval_id or "", looked_at=None))
+        await core.do(intents.Acknowledge(call_id=lost.approval_id or "", looked_at=None))
         assert made.view.rests == ""
 
 

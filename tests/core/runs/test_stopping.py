@@ -95,8 +95,7 @@ async def test_a_run_stopped_while_a_request_waits_is_unknown(core: Core, mailbo
             ended = await core.ended(view)
     assert (ended.state, ended.awaits_acknowledgement) == ("unknown", True)
     events = [each["event"] for each in await core.records() if each["run"] == view.run_id]
-    assert events[-2:] == ["run.stopped", "run.unknown"]
-    assert writes(mailbox).count("POST send") == 1
+    assert (events[-2:], writes(mailbox).count("POST send")) == (["run.stopped", "run.unknown"], 1)
 
 
 async def test_only_what_runs_is_stopped_and_only_once(core: Core, mailbox: Mailbox) -> None:
@@ -223,7 +222,6 @@ async def test_an_ungated_call_is_held_before_its_row(core: Core, mailbox: Mailb
 
 
 async def test_a_call_that_was_held_too_long_is_refused(start: Start, mailbox: Mailbox) -> None:
-    """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
     assert PauseSwitch().hold_seconds == 25
     async with start() as core:
         core.app.pause.hold_seconds = 0.1
@@ -241,7 +239,6 @@ async def test_a_call_that_was_held_too_long_is_refused(start: Start, mailbox: M
 
 
 async def test_while_paused_a_person_says_no_but_not_yes(core: Core, mailbox: Mailbox) -> None:
-    """Nothing approved starts, so no yes is taken that a later key would set free; a no is."""
     await pause(core)
     view, other = await core.ask(), await core.ask(OTHER)
     with pytest.raises(Paused, match="nothing was decided"):
@@ -263,8 +260,7 @@ async def test_what_was_approved_before_the_pause_comes_back(core: Core, mailbox
     assert "on hold before the run began. Nothing ran" in back.note
     await go_on(core)
     await core.call("list-drafts", {})  # the connector is free again
-    assert core.views(view.approval_id)[-1].state == "pending"
-    assert mailbox.state()["sent"] == []
+    assert (core.views(view.approval_id)[-1].state, mailbox.state()["sent"]) == ("pending", [])
     assert (await core.run(back)).state == "completed"
     assert len(mailbox.state()["sent"]) == 1
 
@@ -311,7 +307,6 @@ async def test_a_held_call_runs_only_as_it_may_run_afterwards(core: Core, mailbo
 
 
 async def test_a_pause_is_at_once_and_ends_with_the_process(start: Start) -> None:
-    """Held even where that cannot be put on record, and said so; the next console starts without."""
     async with start() as core:
         core.app.database._stopped = StorageUnavailable("full")
         with pytest.raises(StorageUnavailable, match="All calls are on hold, but"):
@@ -327,7 +322,6 @@ async def test_a_pause_is_at_once_and_ends_with_the_process(start: Start) -> Non
 
 
 async def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None:
-    """25 s in all, however often a person pauses meanwhile."""
     switch = PauseSwitch(hold_seconds=5)
     assert await switch.wait_until_off(5) == pytest.approx(5, abs=0.5)
     switch.pause(1.0)

@@ -125,7 +125,6 @@ async def test_no_effect_begins_unwritten(start: Start, mailbox: Mailbox, step: 
 
 
 async def test_what_has_happened_is_written_once_it_can_be(start: Start, mailbox: Mailbox) -> None:
-    """The end of a run is insisted on; the agent hears of it only then."""
     cores: list[Core] = []
     tries = 0
 
@@ -201,7 +200,6 @@ async def test_an_unwritten_retry_ends_the_run(start: Start, mailbox: Mailbox, s
 
 
 async def test_a_full_disk_stops_runs(core: Core, mailbox: Mailbox, home: Path) -> None:
-    """No file may grow any more; once there is room again, runs go on."""
     await core.call("get-draft", {"id": DRAFT})
     before = len(writes(mailbox))
     room = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -297,7 +295,6 @@ async def test_after_a_while_the_first_is_on_record_again(core: Core, clock: Fro
 
 
 async def test_what_cannot_be_written_stays_due(core: Core) -> None:
-    """The first is not swallowed, and no equal one is lost."""
     writable(core, yes=False)
     with pytest.raises(StorageUnavailable):
         await core.call("no-such", {})

@@ -83,7 +83,6 @@ def test_fields_come_in_the_files_order_with_header_values() -> None:
     ],
 )
 def test_a_value_is_shown_as_it_is(value: Any, text: str, multiline: bool) -> None:
-    """Numbers in digits, lists one per line where that is unambiguous, the rest as JSON."""
     field = shown_field(value)
     assert (field.value, field.multiline, field.missing) == (text, multiline, False)
 
@@ -291,7 +290,6 @@ def test_only_what_stands_whole_among_the_new_values_is_left_out_of_the_rest() -
 
 
 def test_a_text_has_the_format_that_the_file_says_and_no_other_value_has_one() -> None:
-    """A list, an object, several values and a missing one are what they are."""
     render = tuple((each, each.lower()) for each in "ABCDE")
     preview = Preview(op="x", render=render, formats=tuple((each, "html") for each in "ABCD"))
     fields = resolve_fields(preview, {"a": "<p>", "b": ["<p>"], "c": {"x": 1}, "e": "<p>"})
