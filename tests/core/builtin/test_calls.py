@@ -93,9 +93,7 @@ class Tools:
     @property
     def commands(self) -> list[str]:
         """The ops that the commands' worker was asked for."""
-        return [
-            op for op, _ in self.asked if op in ("rehearse", "check", "commit", "discard", "run")
-        ]
+        return [op for op, _ in self.asked if op != "resolve"]
 
     async def call(self, tool: str, **args: Json) -> GateAnswer:
         call = Call(session=self.session, action=f"builtin.{tool.lower()}", args=args)

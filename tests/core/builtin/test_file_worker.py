@@ -71,9 +71,7 @@ def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, file: Path
     ],
     ids=["png", "latin-1", "null", "utf-16", "huge"],
 )
-def test_what_is_no_text_is_told_by_its_type(
-    worker: Worker, file: Path, data: bytes, type_: str
-) -> None:
+def test_no_text_is_told_by_its_type(worker: Worker, file: Path, data: bytes, type_: str) -> None:
     file.write_bytes(data)
     facts = {"type": type_, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     name = str(file.relative_to(file.parents[1]))
@@ -102,9 +100,7 @@ def _socket(path: Path) -> None:
 
 @pytest.mark.parametrize("make", [os.mkfifo, _socket, Path.mkdir])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_only_regular_files_are_opened(
-    worker: Worker, file: Path, make: Callable[[Path], None]
-) -> None:
+def test_only_files_are_opened(worker: Worker, file: Path, make: Callable[[Path], None]) -> None:
     """Opening a pipe would wait for its other end for ever."""
     make(file)
     for op, args in (
@@ -191,9 +187,7 @@ def test_what_changed_since_the_preview_is_not_overwritten(
     assert (file.read_text() if file.exists() else None) == there
 
 
-def test_what_comes_or_changes_meanwhile_is_not_overwritten(
-    worker: Worker, file: Path, tmp_path: Path
-) -> None:
+def test_what_came_meanwhile_is_not_overwritten(worker: Worker, file: Path, tmp_path: Path) -> None:
     changed = tmp_path / "a"
     new = {"file_path": str(file), "content": "ours\n"}
     shown = worker.call("preview_write", **new)

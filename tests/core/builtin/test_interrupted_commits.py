@@ -107,6 +107,7 @@ def test_the_end_of_a_session_waits_for_its_commit() -> None:
 
 
 def test_a_helper_that_is_killed_has_its_commit_taken_back_at_once() -> None:
+    """And no command reaches the journal."""
     with committing(2) as (box, request, before, after):
         worker = box.worker.process.pid
         with contextlib.suppress(ProcessLookupError):
@@ -117,6 +118,8 @@ def test_a_helper_that_is_killed_has_its_commit_taken_back_at_once() -> None:
         tree = box.tree()
         assert tree in (before, after)
         assert box.prints("ls -a d | grep -c aileron; true") == "0\n"
+        held = box.prints("ls -l /proc/self/fd /proc/*/fd 2>/dev/null; ls /run/aileron; echo")
+        assert not [each for each in ("journal", str(box.folder / "aileron")) if each in held]
 
 
 def test_what_a_person_changed_since_is_not_overwritten() -> None:
@@ -157,13 +160,6 @@ def test_a_recovery_writes_nowhere_but_in_what_the_session_had() -> None:
         assert {each.name: os.lstat(each) for each in outside.iterdir()} == there
         assert json.dumps(sentence).isascii()
         assert before
-
-
-def test_no_command_reaches_the_journal() -> None:
-    with sandboxed_worker(OLD, home=True) as box:
-        held = box.prints("ls -l /proc/self/fd /proc/*/fd 2>/dev/null; ls /run/aileron; echo")
-        assert "journal" not in held
-        assert str(box.folder / "aileron") not in held
 
 
 async def test_a_console_puts_a_recovery_on_record_once(home: Path) -> None:

@@ -404,9 +404,7 @@ async def test_a_preview_that_nobody_could_read_is_not_drawn(core: Core, text: s
     assert (await core.ask("r-2")).preview.status == "ready"
 
 
-def test_what_is_called_most_is_compiled_first(
-    home: Path, monkeypatch: pytest.MonkeyPatch, mailbox: Mailbox
-) -> None:
+def test_most_used_is_first(home: Path, monkeypatch: pytest.MonkeyPatch, mailbox: Mailbox) -> None:
     install_examples(home)
     store = ConnectorStore(home)
     (mail,) = (each.identity for each in store.list())

@@ -328,9 +328,7 @@ async def test_a_late_yes_does_nothing(core: Core, mailbox: Mailbox, clock: Froz
 
 
 @pytest.mark.core(settings=Settings(expires_seconds=60))
-async def test_a_deadline_in_its_recheck(
-    start: Start, mailbox: Mailbox, clock: FrozenClock
-) -> None:
+async def test_a_deadline_in_a_recheck(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
     def late(step: str) -> None:
         if step == "after approval.approved":
             clock.advance(60)

@@ -82,9 +82,7 @@ def start(home: Path, service: ScriptedService) -> Start:
     return partial(Core.open, home, routes=service.route(*HOSTS, *TWO, *REGIONS))
 
 
-async def test_refused_queries_are_shown(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
+async def test_a_refused_query_is_shown(start: Start, service: ScriptedService, home: Path) -> None:
     digest = furnish_guest(home, [QUERY], HOSTS)
     async with start(accept=False) as core:
         await accept_files(core)
@@ -246,9 +244,7 @@ async def test_a_gated_action_ends_it(start: Start, service: ScriptedService, ho
         assert [each.name for each in offers(core)] == [f"{REF} {UNCHECKED}"]
 
 
-async def test_an_op_has_to_be_idempotent(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
+async def test_an_op_must_be_idempotent(start: Start, service: ScriptedService, home: Path) -> None:
     """Nor is an offer accepted then: the key may have been pressed for a row that is gone."""
     furnish_guest(home, [READ], HOSTS)
     async with start(accept=False) as core:
@@ -337,9 +333,7 @@ async def test_no_host_is_named_where_none_was_asked(home: Path) -> None:
         assert (ready.preview.status, ready.preview.host) == ("ready", "")
 
 
-async def test_a_call_reaches_its_region(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
+async def test_calls_reach_their_region(start: Start, service: ScriptedService, home: Path) -> None:
     """What the item says before anything was asked is what the sandbox holds the call to."""
     furnish_guest(home, [{"url": "https://athena.us-east-1.amazonaws.com/"}], REGIONS, more=SIGNED)
     async with start() as core:

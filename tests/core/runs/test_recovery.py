@@ -148,9 +148,7 @@ async def test_no_changed_row_counts(start: Start, mailbox: Mailbox, home: Path,
 
 
 @pytest.mark.parametrize("state", ["approved", "executing", "completed", "denied"])
-async def test_no_changed_state_has_force(
-    core: Core, mailbox: Mailbox, home: Path, state: str
-) -> None:
+async def test_no_edited_state_counts(core: Core, mailbox: Mailbox, home: Path, state: str) -> None:
     """Memory is the authority; the next record says that the row had been changed."""
     view = await core.ask()
     change_rows(home, f"UPDATE runs SET state='{state}'")
@@ -307,7 +305,10 @@ async def all_taken_up(app: App, count: int) -> list[ApprovalView]:
 
 
 async def test_the_first_can_be_answered_at_once_and_the_rest_soon(many: Path) -> None:
-    """Until then each of the rest is being looked at: nobody can say yes to what an old life showed."""
+    """Until then each of the rest is being looked at: nobody can say yes to what an old life showed.
+
+    A no in that moment is final, has one record, and nothing is left over that verify would name.
+    """
     async with App.open(Home(many), options()) as app:
         views = app.publisher.approvals()
         assert [v.state for v in views] == ["pending"] * MANY
@@ -315,10 +316,17 @@ async def test_the_first_can_be_answered_at_once_and_the_rest_soon(many: Path) -
         late, old = views[-1], views[-1].digest
         with pytest.raises(Conflict, match="still being fetched"):
             await app.approvals.approve(late.approval_id, old)
-        found = {v.approval_id: v for v in await all_taken_up(app, MANY)}
+        gone = views[-2]
+        await app.approvals.deny(gone.approval_id, "not any more")
+        found = {v.approval_id: v for v in await all_taken_up(app, MANY - 1)}
         assert found[late.approval_id].digest != old
         with pytest.raises(Conflict, match="The call changed while you answered"):
             await app.approvals.approve(late.approval_id, old)
+        (ended,) = [v for v in app.publisher.approvals() if v.approval_id == gone.approval_id]
+        assert (ended.state, ended.reason) == ("denied", "not any more")
+        events = [each["event"] for each in await records(app) if each["run"] == gone.run_id]
+        assert (events[-1], "run.recovered" in events) == ("approval.denied", False)
+    assert audit_problems(many) == []
 
 
 async def test_a_front_end_reads_to_the_last(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,19 +362,6 @@ async def test_all_wait_for_a_locked_vault_and_for_a_person_once_it_is_unlocked(
         async with asyncio.timeout(120):
             while any(not (run.is_waiting and run.row.digest) for run in app.registry):
                 await asyncio.sleep(0.01)
-
-
-async def test_what_is_answered_before_it_was_taken_up_stays_answered(many: Path) -> None:
-    """A no in that moment is final, has one record, and nothing is left over that verify would name."""
-    async with App.open(Home(many), options()) as app:
-        late = app.publisher.approvals()[-1]
-        await app.approvals.deny(late.approval_id, "not any more")
-        await all_taken_up(app, MANY - 1)
-        (ended,) = [v for v in app.publisher.approvals() if v.approval_id == late.approval_id]
-        assert (ended.state, ended.reason) == ("denied", "not any more")
-        events = [each["event"] for each in await records(app) if each["run"] == late.run_id]
-        assert (events[-1], "run.recovered" in events) == ("approval.denied", False)
-    assert audit_problems(many) == []
 
 
 async def test_a_console_that_stops_meanwhile_loses_none(start: Start, many: Path) -> None:

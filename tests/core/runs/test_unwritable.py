@@ -3,8 +3,8 @@
 import asyncio
 import json
 import resource
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Never
 
@@ -38,13 +38,18 @@ def writable(core: Core, *, yes: bool) -> None:
     core.app.database._connection.execute(f"PRAGMA query_only={'OFF' if yes else 'ON'}")
 
 
-async def test_no_run_begins_while_no_audit_can_be_written(core: Core, mailbox: Mailbox) -> None:
-    writable(core, yes=False)
+async def call_while_full(core: Core) -> None:
+    """Have a free and a gated call refused as unavailable."""
     for action, args in (("get-draft", {"id": DRAFT}), ("send-draft", {"draft_id": DRAFT})):
         with pytest.raises(StorageUnavailable) as caught:
             await core.call(action, args)
-        assert caught.value.to_failure().class_ == "unavailable"
-        assert caught.value.to_failure().retriable
+        failure = caught.value.to_failure()
+        assert (failure.class_, failure.retriable) == ("unavailable", True)
+
+
+async def test_no_run_begins_while_no_audit_can_be_written(core: Core, mailbox: Mailbox) -> None:
+    writable(core, yes=False)
+    await call_while_full(core)
     assert writes(mailbox) == []
 
     def told() -> list[bool]:
@@ -206,9 +211,7 @@ async def test_a_full_disk_stops_runs(core: Core, mailbox: Mailbox, home: Path) 
     size = (home / "aileron.db-wal").stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, room[1]))
     try:
-        for action, args in (("get-draft", {"id": DRAFT}), ("send-draft", {"draft_id": DRAFT})):
-            with pytest.raises(StorageUnavailable):
-                await core.call(action, args)
+        await call_while_full(core)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, room)
     assert len(writes(mailbox)) == before
@@ -220,15 +223,12 @@ async def test_a_job_of_the_housekeeping_that_fails_ends_no_other(
 ) -> None:
     """It is tried again, and the log says where it failed, but not what the error says."""
 
-    def fails(error: Exception) -> Callable[[object], Never]:
-        def raises(_: object) -> Never:
-            raise error
-
-        return raises
+    def fail(error: Exception) -> Never:
+        raise error
 
     monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.0)
-    monkeypatch.setattr(SessionService, "sweep", fails(RuntimeError(DRAFT)))
-    monkeypatch.setattr(StorageMonitor, "probe", fails(KeyError(DRAFT)))
+    monkeypatch.setattr(SessionService, "sweep", partial(fail, RuntimeError(DRAFT)))
+    monkeypatch.setattr(StorageMonitor, "probe", partial(fail, KeyError(DRAFT)))
     async with start(), asyncio.timeout(PATIENCE):
         for name in ("RuntimeError", "KeyError"):
             while caplog.text.count(f"housekeeping failed: {name} at app.py:") < 2:

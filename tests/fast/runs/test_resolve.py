@@ -219,15 +219,12 @@ def test_a_difference_is_shown_in_its_field_or_listed_by_its_path(
     assert (drift.other_paths, drift.other_count) == (others, len(others))
 
 
-def test_a_field_that_came_or_went_is_a_change() -> None:
+def test_a_field_that_came_or_went_is_a_change_and_many_are_counted() -> None:
     gone = draft()
     del gone["message"]["snippet"]
     drift = compare_outputs(draft(), gone, PREVIEW)
     assert (drift.changed[0].after.missing, drift.other_paths) == (True, ())
     assert compare_outputs(gone, draft(), PREVIEW).changed[0].before.missing
-
-
-def test_many_differences_are_counted() -> None:
     drift = compare_outputs([0] * 80, [1] * 80, PREVIEW)
     assert drift.other_paths[:2] == ("0", "1")
     assert (len(drift.other_paths), drift.other_count) == (50, 80)
@@ -241,10 +238,8 @@ def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
         input_of("n", "number", required=False),
         input_of("files", "array", required=False),
     )
-    fields = argument_fields(
-        action, {"z": 1.0, "body": "x", "n": 1e6, "files": [{"a": 1}], "b": True, "q": None}
-    )
-    assert fields == (
+    args: JsonObject = {"z": 1.0, "body": "x", "n": 1e6, "files": [{"a": 1}], "b": True, "q": None}
+    assert argument_fields(action, args) == (
         FieldView(label="To", missing=True),
         FieldView(label="body", value="x", multiline=True),
         FieldView(label="n", value="1000000"),
@@ -329,9 +324,8 @@ def test_the_whole_answer_of_a_server_is_shown_with_what_its_call_changes_of_it(
     args: JsonObject = {"issue": 7, "title": "New", "a.b": 1, "Answer": "x"}
     expected = [("title", "Old"), ("body", "Hi"), ("Answer", text)]
     assert [(each.label, each.value) for each in resolve_fields(shown, output)] == expected
-    assert [(each.label, each.value) for each in new_values(action, args, output)] == [
-        ("title", "New")
-    ]
+    (new,) = new_values(action, args, output)
+    assert (new.label, new.value) == ("title", "New")
     others = other_arguments(action, args, output)
     assert [each.label for each in others] == ["issue", "a.b", "Answer"]
     own = Preview(op="get_issue", render=(("Title", "json.title"),))
@@ -358,22 +352,22 @@ def test_no_property_of_a_servers_is_shown_under_a_label_of_ailerons() -> None:
     assert [path for _, path in shown.render if path.startswith("now.json.")] == ["now.json.title"]
 
 
+MAIL, DISK = (
+    ConnectorRequirement(fqn=fqn, version="1.0.0", hash=f"sha256:{fqn}", capabilities=("x",))
+    for fqn in ("hub://a/mail", "hub://a/disk")
+)
+
+
 def test_a_rehearsal_is_of_the_very_call() -> None:
     """With every argument that the step takes, whatever a preview's `args` would say."""
     step = Step(id="s", connector="mcp://local/notes", op="append", takes_any=True)
-    whose = ConnectorRequirement(
-        fqn=step.connector, version="0.0.0", hash="sha256:0", capabilities=("append",)
-    )
+    whose = replace(MAIL, fqn=step.connector, capabilities=("append",))
     approval = Approval(required=True, preview=Preview(op="append", is_rehearsal=True))
     action = replace(changing_action(), requires=(whose,), steps=(step,), approval=approval)
     args: JsonObject = {"path": "a.txt", "more": [1]}
     assert plan_preview(action, args) == PreviewPlan(connector=whose, op="append", args=dict(args))
 
 
-MAIL, DISK = (
-    ConnectorRequirement(fqn=fqn, version="1.0.0", hash=f"sha256:{fqn}", capabilities=("x",))
-    for fqn in ("hub://a/mail", "hub://a/disk")
-)
 ACTION = action_of(
     input_of("draft_id"),
     input_of("format", required=False),
