@@ -17,12 +17,9 @@ from hypothesis import HealthCheck, settings
 
 from examples.mailbox.server import Mailbox
 
-settings.register_profile(
-    "fast", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "deep", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+_SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", _SLOW, max_examples=25)
+settings.register_profile("deep", _SLOW, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 # A run in a shell's background ignores SIGINT, and so would every process that a test interrupts.
@@ -52,13 +49,8 @@ _NOT_REAL = tuple(
 """One short program after another in a sandbox."""
 
 
-_ON_DISK = (
-    "tests/agents/",
-    "tests/process/",
-    "tests/core/builtin/",
-    "tests/core/containment/",
-    "tests/core/launch/",
-)
+_SANDBOXED = ("core/builtin", "core/containment", "core/launch")
+_ON_DISK = tuple(f"tests/{each}/" for each in ("agents", "process", *_SANDBOXED))
 """Their sandboxes have a /dev of their own."""
 
 

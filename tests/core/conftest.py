@@ -19,9 +19,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _the_examples_are_compiled_once() -> Iterator[None]:
     """Hundreds of cores run the same modules."""
-    with harness.compiled_once(
-        *(harness.ROOT / "examples" / "connectors").glob("*/connector.wasm")
-    ):
+    examples = harness.ROOT / "examples" / "connectors"
+    with harness.compiled_once(*examples.glob("*/connector.wasm")):
         yield
 
 

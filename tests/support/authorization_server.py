@@ -137,18 +137,15 @@ class AuthorizationServer:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
             if secure:
                 plain = socket.create_connection(("127.0.0.1", port), timeout=20)
-                connection.sock = self.service.trust.wrap_socket(
-                    plain, server_hostname=parts.hostname
-                )
+                trust, name = self.service.trust, parts.hostname
+                connection.sock = trust.wrap_socket(plain, server_hostname=name)
             target = f"{parts.path}?{parts.query}" if parts.query else parts.path
             connection.request("GET", target, headers={"Host": parts.netloc})
             response = connection.getresponse()
             response.read()
             connection.close()
-            location = response.headers.get("Location")
-            if location is None:
+            if (url := response.headers.get("Location", "")) == "":
                 return response.status
-            url = location
         raise AssertionError("redirected in a circle")
 
 

@@ -8,7 +8,7 @@ import contextlib
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +37,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     """
 
     def __init__(
-        self,
-        kind: str,
-        project: Path,
-        argv_prefix: Sequence[str] = (),
-        *,
-        env: Mapping[str, str] | None = None,
+        self, kind: str, project: Path, argv_prefix: Sequence[str] = (), **env: Any
     ) -> None:
-        self.process = subprocess.Popen(
-            [*argv_prefix, sys.executable, "-I", "-m", MODULE, kind, str(project)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=env,
-        )
+        words = [*argv_prefix, sys.executable, "-I", "-m", MODULE, kind, str(project)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(words, **pipes, **env)
         self._stdin: Any = self.process.stdin
         self._stdout: Any = self.process.stdout
         self._changed = threading.Condition()

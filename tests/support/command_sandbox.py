@@ -107,9 +107,8 @@ def recovered(folder: Path) -> list[str]:
         "from aileron_core.connectors.builtin.commit_recovery import recover_commits\n"
         f"print(json.dumps(list(recover_commits(pathlib.Path({str(folder / 'aileron')!r})))))"
     )
-    done = subprocess.run(
-        [*AS_ORDINARY, sys.executable, "-I", "-c", program], check=True, stdout=subprocess.PIPE
-    )
+    words = [*AS_ORDINARY, sys.executable, "-I", "-c", program]
+    done = subprocess.run(words, check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 

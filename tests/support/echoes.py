@@ -31,9 +31,8 @@ def install_connectors(home: Path, *, says: bytes = b"{}") -> InstalledConnector
     hashes: dict[str, str] = {}
     echo = wat(_ECHO, data=escaped('{"output":}'), pages=500)
     for name, text in ((ECHO, echo), (SAYS, printing(b'{"output":' + says + b"}"))):
-        manifest = (
-            f'[connector]\nname = "{name}"\nversion = "1.0.0"\n[capabilities.network]\nhosts = []\n'
-        )
+        manifest = f'[connector]\nname = "{name}"\nversion = "1.0.0"\n'
+        manifest += "[capabilities.network]\nhosts = []\n"
         entry = store.install_bytes(bytes(wasmtime.wat2wasm(text)), manifest.encode())
         hashes[name] = entry.identity.hash
     return InstalledConnectors(hashes=hashes)

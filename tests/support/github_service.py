@@ -174,10 +174,8 @@ class GitHub:
             case ("POST", "releases"):
                 tag = given["tag_name"]
                 if tag in self.tags:
-                    errors = [
-                        {"resource": "Release", "code": "already_exists", "field": "tag_name"}
-                    ]
-                    return 422, {"message": "Validation Failed", "errors": errors}
+                    problem = {"resource": "Release", "code": "already_exists", "field": "tag_name"}
+                    return 422, {"message": "Validation Failed", "errors": [problem]}
                 made = {"id": 900 + len(self.releases), "draft": False, "prerelease": False}
                 page = f"https://github.com/octo/app/releases/tag/{tag}"
                 self.releases.append({**made, **given, "html_url": page})
@@ -210,30 +208,26 @@ def github_service(folder: Path) -> Iterator[GitHub]:
         hub.open_issue("Second thoughts", None, pull_request={"url": f"{_ADDRESS}/pulls/2"})
         for number in range(12):
             hub.comment(1, f"Thought {number}\nana, 2026-11-20T10:00:00Z:\nsecond line")
-        hub.pull = {
-            "number": 7,
-            "title": "Count what is left",
-            "body": "Fixes #1.",
+        hub.pull = {"number": 7, "title": "Count what is left", "body": "Fixes #1."}
+        hub.pull |= {
             "state": "open",
+            "draft": False,
+            "merged": False,
+            "additions": 3,
+            "deletions": 1,
         }
-        hub.pull |= {"draft": False, "merged": False, "additions": 3, "deletions": 1}
         hub.pull |= {"user": _user("ana"), "base": {"ref": "main", "sha": _BASE}}
         hub.pull["head"] = {"label": "ana:count", "ref": "count", "sha": HEAD}
         hub.pull["html_url"] = "https://github.com/octo/app/pull/7"
-        hub.commits = [
-            commit("a" * 40, "Count what is left"),
-            commit("b" * 40, "Name it\n\nSince nobody knew.", "ben"),
-        ]
-        hub.files = [
-            {"filename": "src/count.py", "status": "modified", "additions": 3, "deletions": 1}
-            | {"patch": "@@ -1,2 +1,4 @@\n-left = 1\n+left = 0\n+more = 1\n+less = 2"},
-            {"filename": "logo.png", "status": "added", "additions": 0, "deletions": 0},
-        ]
-        hub.check_runs = [
-            {"name": "tests", "status": "completed", "conclusion": "failure"}
-            | {"app": {"name": "GitHub Actions"}},
-            {"name": "docs", "status": "in_progress", "conclusion": None},
-        ]
+        hub.commits = [commit("a" * 40, "Count what is left")]
+        hub.commits.append(commit("b" * 40, "Name it\n\nSince nobody knew.", "ben"))
+        source = {"filename": "src/count.py", "status": "modified", "additions": 3, "deletions": 1}
+        source["patch"] = "@@ -1,2 +1,4 @@\n-left = 1\n+left = 0\n+more = 1\n+less = 2"
+        logo = {"filename": "logo.png", "status": "added", "additions": 0, "deletions": 0}
+        hub.files = [source, logo]
+        failed = {"name": "tests", "status": "completed", "conclusion": "failure"}
+        running = {"name": "docs", "status": "in_progress", "conclusion": None}
+        hub.check_runs = [{**failed, "app": {"name": "GitHub Actions"}}, running]
         hub.releases = [{"id": 800, "tag_name": "v1.0", "name": "One", "body": "First"}]
         hub.releases[0] |= {"draft": False, "prerelease": False}
         hub.tags = {"v1.0": "c" * 40}

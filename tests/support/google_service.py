@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -42,13 +43,10 @@ class Google:
             refused = {"code": 401, "message": "Invalid Credentials", "status": "UNAUTHENTICATED"}
             return Reply(status=401, body={"error": refused})
         names = {"host", "content-type"} & request.headers.keys()
-        answer = httpx.request(
-            request.method,
-            f"http://127.0.0.1:{self.mailbox.port}{request.path}",
-            content=request.body or None,
-            headers={name: request.headers[name] for name in names},
-            trust_env=False,
-        )
+        given: dict[str, Any] = {"headers": {name: request.headers[name] for name in names}}
+        given |= {"content": request.body or None, "trust_env": False}
+        url = f"http://127.0.0.1:{self.mailbox.port}{request.path}"
+        answer = httpx.request(request.method, url, **given)
         return Reply(status=answer.status_code, body=answer.json() if answer.content else None)
 
 

@@ -1,5 +1,6 @@
 """What a person can grant beside a waiting call, and granting it, as the console does."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from aileron_core.console_port.events import OffersRead
@@ -21,18 +22,14 @@ async def offers(core: Core, view: ApprovalView) -> OffersView:
 
 
 async def terms_of(
-    core: Core,
-    view: ApprovalView,
-    number: int,
-    changed: dict[str, FieldTest] | None = None,
-    **terms: Any,
+    core: Core, view: ApprovalView, number: int, changed: Mapping[str, FieldTest] = {}, **terms: Any
 ) -> GrantTerms:
     """Return the terms of the shape *number*, with the tests of *changed* in place of its own."""
     offered = await offers(core, view)
     assert not offered.why_none, offered.why_none
     shape = next(each for each in offered.offers if each.number == number)
     pairs = zip((each.key for each in offered.fields), shape.tests, strict=True)
-    tests = tuple((key, (changed or {}).get(key, test)) for key, test in pairs)
+    tests = tuple((key, changed.get(key, test)) for key, test in pairs)
     return GrantTerms(number=number, tests=tests, **{"seconds": 3600, "uses": 5} | terms)
 
 

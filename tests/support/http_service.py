@@ -20,9 +20,8 @@ def http_server(
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = (
-            listener is None
-        )  # headers and body go out apart: 40 ms per answer else
+        # Headers and body go out apart: 40 ms per answer else.
+        disable_nagle_algorithm = listener is None
 
         def __getattr__(self, name: str) -> Callable[[], None]:
             if not name.startswith("do_"):

@@ -39,14 +39,9 @@ def an_invocation(clock: Clock | None = None, seconds: float = 60.0) -> Invocati
     """Return a run of a guest that may reach no host."""
     clock = clock or SystemClock()
     given: dict[str, Any] = {"hosts": (), "read_only": False, "on_request": None, "clock": clock}
-    return Invocation(
-        manifest=Manifest(name="local://a/b", version="1.0.0"),
-        limits=Limits(wall_seconds=seconds),
-        slots=GuestSemaphore(1),
-        ticker=EpochTicker(lambda: None),
-        deadline=clock.monotonic() + seconds,
-        **given,
-    )
+    given |= {"limits": Limits(wall_seconds=seconds), "deadline": clock.monotonic() + seconds}
+    given |= {"slots": GuestSemaphore(1), "ticker": EpochTicker(lambda: None)}
+    return Invocation(manifest=Manifest(name="local://a/b", version="1.0.0"), **given)
 
 
 def own_tools(agent: str) -> frozenset[str]:

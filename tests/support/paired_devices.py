@@ -87,18 +87,16 @@ class Device:
         """Redeem a link; the key is fixed, and not shown yet."""
         self._random = secrets.token_bytes(32)
         commitment = hashlib.sha256(point_of(self.key) + self._random).hexdigest()
-        answer = await self.post(
-            "link", {"secret": secret, "commitment": commitment}, self.browser_headers() | JSON
-        )
+        body = {"secret": secret, "commitment": commitment}
+        answer = await self.post("link", body, self.browser_headers() | JSON)
         if answer.status_code == 200:
             self.device_id, self.start = answer.json()["device"], answer.json()["start"]
         return answer
 
     async def show_key(self) -> httpx.Response:
         shown = {"device": self.device_id, "key": point_of(self.key).hex()}
-        answer = await self.post(
-            "key", {**shown, "random": self._random.hex()}, self.browser_headers() | JSON
-        )
+        shown["random"] = self._random.hex()
+        answer = await self.post("key", shown, self.browser_headers() | JSON)
         if answer.status_code == 200:
             self.words = tuple(answer.json()["words"])
         return answer

@@ -65,16 +65,11 @@ def sse(events: Events, *, end: str = "\n", names: bool = True) -> bytes:
 
 def anthropic_whole(turn: Turn) -> Json:
     usage = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
-    head = {"id": f"msg_{turn.number}", "type": "message", "role": "assistant"}
-    stop = {"stop_reason": "tool_use" if turn.calls else "end_turn", "stop_sequence": None}
-    return {
-        **head,
-        "model": "claude-test",
-        "content": [_block(each) for each in turn.said],
-        **stop,
-        "usage": {**usage, "cache_read_input_tokens": 3, "service_tier": "standard"},
-        "new_member": {"kept": [1, None]},
-    }
+    usage |= {"cache_read_input_tokens": 3, "service_tier": "standard"}
+    whole: Json = {"id": f"msg_{turn.number}", "type": "message", "role": "assistant"}
+    whole |= {"model": "claude-test", "content": [_block(each) for each in turn.said]}
+    whole |= {"stop_reason": "tool_use" if turn.calls else "end_turn", "stop_sequence": None}
+    return whole | {"usage": usage, "new_member": {"kept": [1, None]}}
 
 
 def _block(said: Said) -> Json:
@@ -196,17 +191,12 @@ def responses_whole(turn: Turn) -> Json:
     usage |= {"total_tokens": turn.input_tokens + turn.output_tokens}
     usage["input_tokens_details"] = {"cached_tokens": 3, "cache_write_tokens": 0}
     usage["output_tokens_details"] = {"reasoning_tokens": 2}
-    head = {"id": f"resp_{turn.number}", "created_at": 1_700_000_000 + turn.number}
-    head |= {"object": "response", "status": "completed", "model": "gpt-test"}
-    asked = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    return {
-        **head,
-        "output": [_item(turn, index, said) for index, said in enumerate(turn.said)],
-        **asked,
-        **dict.fromkeys(("error", "incomplete_details")),
-        "usage": usage,
-        "new_member": {"kept": [1, None]},
-    }
+    whole: Json = {"id": f"resp_{turn.number}", "created_at": 1_700_000_000 + turn.number}
+    whole |= {"object": "response", "status": "completed", "model": "gpt-test"}
+    whole["output"] = [_item(turn, index, said) for index, said in enumerate(turn.said)]
+    whole |= {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    whole |= {"error": None, "incomplete_details": None, "usage": usage}
+    return whole | {"new_member": {"kept": [1, None]}}
 
 
 def _item(turn: Turn, index: int, said: Said) -> Json:
@@ -236,10 +226,9 @@ def _part(said: Said, text: str) -> Json:
 
 def responses_stream(turn: Turn) -> Events:
     whole = responses_whole(turn)
-    begun = whole | {"status": "in_progress", "output": [], "usage": None}
-    bare: list[Json] = [
-        {"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")
-    ]
+    begun = {"response": whole | {"status": "in_progress", "output": [], "usage": None}}
+    bare: list[Json] = [{"type": "response.created", **begun}]
+    bare.append({"type": "response.in_progress", **begun})
     for index, said in enumerate(turn.said):
         bare += _item_events(index, said, whole["output"][index])
     bare.append({"type": "response.completed", "response": whole})
@@ -278,16 +267,9 @@ def _item_events(index: int, said: Said, item: Json) -> Iterator[Json]:
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-WHOLE = {
-    "anthropic_messages": anthropic_whole,
-    "chat_completions": chat_whole,
-    "openai_responses": responses_whole,
-}
-STREAM = {
-    "anthropic_messages": anthropic_stream,
-    "chat_completions": chat_stream,
-    "openai_responses": responses_stream,
-}
+_NAMES = ("anthropic_messages", "chat_completions", "openai_responses")
+WHOLE = dict(zip(_NAMES, (anthropic_whole, chat_whole, responses_whole), strict=True))
+STREAM = dict(zip(_NAMES, (anthropic_stream, chat_stream, responses_stream), strict=True))
 
 
 def stream(name: str, turn: Turn, **options: Any) -> bytes:

@@ -139,23 +139,13 @@ def install_module(
     return ConnectorStore(home).install_bytes(compiled, manifest.encode()).identity.hash
 
 
-def write_action(
-    home: Path,
-    name: str,
-    hash_: str,
-    more: str = "",
-    *,
-    op: str = "do",
-    idempotent: bool = True,
-    version: str = "1.0.0",
-) -> Path:
-    """Write an action over one op of the connector, with *more* tables."""
+def write_action(home: Path, name: str, hash_: str, more: str = "", **other: object) -> Path:
+    """Write an action over one op of the connector, with *more* tables; *other* values than the usual ones."""
     path = home / "actions" / f"{name}.md"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    text = _ACTION.format(
-        name=name, op=op, idempotent=json.dumps(idempotent), more=more, hash=hash_, version=version
-    )
-    path.write_text(text, encoding="utf-8")
+    given = {"op": "do", "idempotent": True, "version": "1.0.0"} | other
+    given["idempotent"] = json.dumps(given["idempotent"])
+    path.write_text(_ACTION.format(name=name, more=more, hash=hash_, **given), encoding="utf-8")
     return path
 
 

@@ -41,8 +41,5 @@ class Traced:
 
 def is_child_of_the_agent(span: ReadableSpan) -> bool:
     """Return whether *span* is of the agent's trace, directly below the span that it named."""
-    parent = span.parent
-    return parent is not None and (parent.trace_id, parent.span_id) == (
-        int(TRACE, 16),
-        int(PARENT, 16),
-    )
+    parent, ids = span.parent, (int(TRACE, 16), int(PARENT, 16))
+    return parent is not None and (parent.trace_id, parent.span_id) == ids

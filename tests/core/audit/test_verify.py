@@ -1,7 +1,8 @@
-"""What `audit verify` finds: each kind of damage, named, at its place."""
+"""What `audit verify` finds, each kind of damage at its place; the head in the system journal."""
 
 import hashlib
 import json
+import socket
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,7 +13,7 @@ import pytest
 import rfc8785
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.head import HeadFile, read_head
+from aileron_core.audit.head import HeadFile, SystemJournal, parse_head, read_head
 from aileron_core.audit.read import list_records, run_records, verify_home
 from aileron_core.audit.record import AuditRecord
 from aileron_core.audit.verify import ChainReport
@@ -105,23 +106,17 @@ def rehash(home: Path, *seqs: int, old: str = "number", new: str = "Number") -> 
     prev: bytes | None = None
     with closing(sqlite3.connect(home / "aileron.db")) as connection, connection:
         for seq in seqs:
-            before, body = connection.execute(
-                "SELECT prev, body FROM audit WHERE seq=?", (seq,)
-            ).fetchone()
+            found = connection.execute("SELECT prev, body FROM audit WHERE seq=?", (seq,))
+            before, body = found.fetchone()
             body, before = body.replace(old, new), prev or before
             prev = hashlib.sha256(before + body.encode()).digest()
-            connection.execute(
-                "UPDATE audit SET body=?, prev=?, hash=? WHERE seq=?", (body, before, prev, seq)
-            )
+            change = "UPDATE audit SET body=?, prev=?, hash=? WHERE seq=?"
+            connection.execute(change, (body, before, prev, seq))
 
 
 def reorder(home: Path) -> None:
-    change_rows(
-        home,
-        "UPDATE audit SET seq=99 WHERE seq=4",
-        "UPDATE audit SET seq=4 WHERE seq=7",
-        "UPDATE audit SET seq=7 WHERE seq=99",
-    )
+    for old, new in ((4, 99), (7, 4), (99, 7)):
+        change_rows(home, f"UPDATE audit SET seq={new} WHERE seq={old}")
 
 
 SESSION_OF_ANOTHER_RECORD = """
@@ -202,14 +197,64 @@ def test_the_head_is_one_short_line_however_often_it_is_written(home: Path) -> N
 
 def test_damaged_records_are_still_listed(home: Path) -> None:
     """A person who looks after damage sees the rest, and the damaged one by its number."""
-    change_rows(
-        home,
-        "UPDATE audit SET body='{' WHERE seq=9",
-        "UPDATE audit SET body=CAST(x'7bff' AS TEXT) WHERE seq=10",
-    )
+    for seq, body in ((9, "'{'"), (10, "CAST(x'7bff' AS TEXT)")):
+        change_rows(home, f"UPDATE audit SET body={body} WHERE seq={seq}")
     with closing(open_reader(home / "aileron.db")) as connection:
         listed = list_records(connection, limit=3)
         of_run = run_records(connection, "act-1")
     assert [each["seq"] for each in listed] == [8, 9, 10]
     assert listed[0]["summary"] == "number 8 – ä"
     assert [each.get("seq") for each in of_run] == [5, None]
+
+
+async def journaled(home: Path, address: Path, times: int) -> list[str]:
+    """Write records, whose heads go to the journal at *address*; return the hashes of these."""
+    journal = SystemJournal(home, address)
+    database = Database(address.parent / "aileron.db")
+    database.on_commit(journal)
+    hashes: list[str] = []
+    for _ in range(times):
+        await database.write(lambda tx: tx.record(numbered_record(1)))
+        hashes.append(database.head.hash.hex())
+    database.close()
+    journal.close()
+    return hashes
+
+
+def test_each_commit_sends_its_head_in_the_native_protocol(folder: Path) -> None:
+    """Seq, hash, count and time go to the journal; nothing of the records does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        address = folder / "journal"
+        server.bind(str(address))
+        server.settimeout(5)
+        for number, digest in enumerate(run(journaled(folder, address, 2)), start=1):
+            lines = server.recv(65536).decode().splitlines()
+            fields = dict(line.split("=", 1) for line in lines)
+            assert fields["SYSLOG_IDENTIFIER"] == "aileron"
+            assert fields["AILERON_HOME"] == str(folder)
+            assert fields["MESSAGE"] == f"aileron audit head {number} {digest}"
+            head = parse_head(fields["AILERON_HEAD"], "the system journal")
+            assert (head.seq, head.count) == (number, number)
+            assert (head.hash, head.at) == (digest, numbered_record(1).at)
+            assert not any("number 1" in line for line in lines)
+
+
+def test_a_journal_that_is_gone_or_full_stops_nothing(folder: Path) -> None:
+    """The journal is a second witness, not a condition."""
+    assert len(run(journaled(folder, folder / "nothing-here", 1))) == 1
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        # Bound and never read: its queue fills up.
+        server.bind(str(folder / "journal"))
+        assert len(run(journaled(folder, folder / "journal", 600))) == 600
+
+
+def test_a_home_whose_name_holds_a_line_break_forges_no_field(folder: Path) -> None:
+    """Hostile names: a line break in a value would be a field of its own in the native protocol."""
+    strange = folder / "x\nPRIORITY=0"
+    strange.mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(folder / "journal"))
+        server.settimeout(5)
+        run(journaled(strange, folder / "journal", 1))
+        lines = server.recv(65536).decode().splitlines()
+        assert [line for line in lines if line.startswith("PRIORITY")] == ["PRIORITY=6"]

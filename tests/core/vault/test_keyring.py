@@ -1,7 +1,6 @@
 """The system's keyring: what it opens, what it does not, and that a passphrase is always left."""
 
 import base64
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
 from tests.core.vault.test_vault import CANARY, METADATA, OTHER, PATH, PHRASE, edit_file
 from tests.support.frozen_clock import FrozenClock
+from tests.support.making import program
 from tests.support.vaults import CHEAP
 
 
@@ -200,14 +200,10 @@ def test_no_file_or_variable_of_the_user_brings_code_into_the_process(tmp_path: 
     """As the package itself would let them: it loads what `keyringrc.cfg` and the environment name."""
     proof = tmp_path / "loaded"
     code = f"open({str(proof)!r}, 'w')\nclass Keyring: viable = True\n"
-    (tmp_path / "planted.py").write_text(code)
-    config = tmp_path / "python_keyring"
-    config.mkdir()
-    (config / "keyringrc.cfg").write_text(
-        f"[backend]\ndefault-keyring=planted.Keyring\nkeyring-path={tmp_path}\n"
-    )
-    env = {"PATH": os.environ["PATH"], "XDG_CONFIG_HOME": str(tmp_path)}
-    env["PYTHON_KEYRING_BACKEND"] = "planted.Keyring"
+    program(tmp_path / "planted.py", code)
+    config = f"[backend]\ndefault-keyring=planted.Keyring\nkeyring-path={tmp_path}\n"
+    program(tmp_path / "python_keyring" / "keyringrc.cfg", config)
+    env = {"PYTHON_KEYRING_BACKEND": "planted.Keyring", "XDG_CONFIG_HOME": str(tmp_path)}
     script = (
         f"import sys; sys.path[:0] = [{str(Path(__file__).parents[3])!r}]\n"
         "from aileron_core.errors import KeyringUnavailable\n"

@@ -39,7 +39,7 @@ def another(folder: Path) -> Path:
 
 
 @pytest.fixture
-def written_vault(tmp_path: Path) -> Vault:
+def vault(tmp_path: Path) -> Vault:
     """An unlocked vault with one entry, which has been written twice."""
     vault = vault_in(tmp_path)
     vault.create(Secret(PHRASE))
@@ -59,18 +59,17 @@ def edit_file(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     file.write_text(json.dumps(content))
 
 
-def test_only_the_passphrase_opens_it(tmp_path: Path, written_vault: Vault) -> None:
+def test_only_the_passphrase_opens_it(tmp_path: Path, vault: Vault) -> None:
     """Locked, it lists what it has, but for its own entry."""
-    assert list(written_vault.entries()) == [PATH]
-    written_vault.lock()
+    assert list(vault.entries()) == [PATH]
+    vault.lock()
     other = vault_in(tmp_path)
     assert other.state == "locked"
     assert {path: dict(each) for path, each in other.entries().items()} == {PATH: METADATA}
-    for call in (lambda: other.get(PATH), lambda: other.derive_key("x"), other.private_key):
+    put = partial(other.put, PATH, Secret("x"), {})
+    for call in (lambda: other.get(PATH), lambda: other.derive_key("x"), other.private_key, put):
         with pytest.raises(errors.VaultLocked):
             call()
-    with pytest.raises(errors.VaultLocked):
-        other.put(PATH, Secret("x"), {})
     with pytest.raises(errors.WrongPassphrase):
         other.unlock(Secret(PHRASE + " "))
     assert other.state == "locked"
@@ -78,8 +77,8 @@ def test_only_the_passphrase_opens_it(tmp_path: Path, written_vault: Vault) -> N
     assert other.get(PATH).reveal_text() == CANARY
 
 
-def test_the_file_is_private_and_holds_no_secret(tmp_path: Path, written_vault: Vault) -> None:
-    written_vault.lock()
+def test_the_file_is_private_and_holds_no_secret(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
     for file in tmp_path.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
         data = file.read_bytes()
@@ -108,54 +107,54 @@ def test_a_passphrase_is_long_enough_and_overwritten_after_use(tmp_path: Path) -
 
 
 def test_what_is_derived_belongs_to_its_label_and_outlives_a_restart(
-    tmp_path: Path, written_vault: Vault
+    tmp_path: Path, vault: Vault
 ) -> None:
-    key = written_vault.derive_key("history")
+    key = vault.derive_key("history")
     assert len(key) == 32
-    assert key != written_vault.derive_key("history2")
-    written_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    assert key != vault.derive_key("history2")
+    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
     assert unlocked_in(tmp_path, OTHER).derive_key("history") == key
 
 
 def test_what_keeps_it_open_stores_after_the_lock_and_nothing_else_does(
-    tmp_path: Path, written_vault: Vault
+    tmp_path: Path, vault: Vault
 ) -> None:
     """The keys are overwritten when the last of those that keep it open ends."""
-    keys = written_vault._open.keys
-    with written_vault.kept_open() as entries, written_vault.kept_open():
-        written_vault.lock()
-        assert written_vault.state == "locked"
+    keys = vault._open.keys
+    with vault.kept_open() as entries, vault.kept_open():
+        vault.lock()
+        assert vault.state == "locked"
         with pytest.raises(errors.VaultLocked):
-            written_vault.get(PATH)
-        with pytest.raises(errors.VaultLocked), written_vault.kept_open():
+            vault.get(PATH)
+        with pytest.raises(errors.VaultLocked), vault.kept_open():
             pass
-        written_vault.unlock(Secret(PHRASE))
-        written_vault.put("new", Secret("1"), {})
+        vault.unlock(Secret(PHRASE))
+        vault.put("new", Secret("1"), {})
         entries.put(PATH, Secret("renewed"), METADATA)  # loses nothing that the other wrote
         assert any(keys._master)
     assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
-    for each in (written_vault, unlocked_in(tmp_path)):
+    for each in (vault, unlocked_in(tmp_path)):
         assert each.get(PATH).reveal() == b"renewed"
         assert each.get("new").reveal() == b"1"
-    keys = written_vault._open.keys
+    keys = vault._open.keys
     assert any(keys._master)
-    assert written_vault.lock()
+    assert vault.lock()
     assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
-    assert not written_vault.lock()
+    assert not vault.lock()
 
 
 def test_a_public_key_put_into_the_file_of_a_locked_vault_is_not_used(
-    tmp_path: Path, written_vault: Vault
+    tmp_path: Path, vault: Vault
 ) -> None:
     """What it seals while locked could be read by whoever put the key there."""
-    own = written_vault.public_key
-    written_vault.lock()
+    own = vault.public_key
+    vault.lock()
     foreign = base64.b64encode(bytes(range(32))).decode()
     edit_file(tmp_path / "vault.json", lambda content: content.update(public_key=foreign))
-    assert written_vault.public_key == own
+    assert vault.public_key == own
 
 
-def test_a_vault_is_created_once(tmp_path: Path, written_vault: Vault) -> None:
+def test_a_vault_is_created_once(tmp_path: Path, vault: Vault) -> None:
     before = (tmp_path / "vault.json").read_bytes()
     with pytest.raises(errors.Conflict, match="There is a vault already"):
         vault_in(tmp_path).create(Secret(OTHER))
@@ -185,9 +184,9 @@ def test_listeners_hear_of_each_change_where_they_run(tmp_path: Path) -> None:
 
 
 def test_wrong_passphrases_are_counted_over_restarts_slowed_and_told(
-    tmp_path: Path, written_vault: Vault
+    tmp_path: Path, vault: Vault
 ) -> None:
-    written_vault.lock()
+    vault.lock()
     clock = FrozenClock()
     began = clock.now()
     waits: list[float] = []
@@ -207,28 +206,26 @@ def test_wrong_passphrases_are_counted_over_restarts_slowed_and_told(
     assert vault_in(tmp_path, clock).failed_attempts.count == 0
 
 
-def test_a_passphrase_is_verified_against_what_was_unlocked(
-    tmp_path: Path, written_vault: Vault
-) -> None:
+def test_a_passphrase_is_verified_against_what_was_unlocked(tmp_path: Path, vault: Vault) -> None:
     """Not against a file that another program put in its place, whose passphrase it knows."""
-    written_vault.verify(Secret(PHRASE))
+    vault.verify(Secret(PHRASE))
     ours = (tmp_path / "vault.json").read_bytes()
     (tmp_path / "vault.json").write_bytes((another(tmp_path) / "vault.json").read_bytes())
     with pytest.raises(errors.WrongPassphrase):
-        written_vault.verify(Secret(OTHER))
+        vault.verify(Secret(OTHER))
     (tmp_path / "vault.json").write_bytes(ours)
     tried = Secret(PHRASE)
-    written_vault.verify(tried)
+    vault.verify(tried)
     assert len(tried) == 0
-    assert written_vault.failed_attempts.count == 1  # told at the next unlock
-    written_vault.lock()
+    assert vault.failed_attempts.count == 1  # told at the next unlock
+    vault.lock()
     with pytest.raises(errors.VaultLocked):
-        written_vault.verify(Secret(PHRASE))
+        vault.verify(Secret(PHRASE))
 
 
-def test_an_attempt_counts_before_it_is_made(tmp_path: Path, written_vault: Vault) -> None:
+def test_an_attempt_counts_before_it_is_made(tmp_path: Path, vault: Vault) -> None:
     """Ending the process while the passphrase is tried makes none free."""
-    written_vault.lock()
+    vault.lock()
 
     def ends(*_: object) -> None:
         raise KeyboardInterrupt
@@ -240,8 +237,8 @@ def test_an_attempt_counts_before_it_is_made(tmp_path: Path, written_vault: Vaul
     assert vault_in(tmp_path).failed_attempts.count == 1
 
 
-def test_a_clock_set_back_makes_nobody_wait_longer(tmp_path: Path, written_vault: Vault) -> None:
-    written_vault.lock()
+def test_a_clock_set_back_makes_nobody_wait_longer(tmp_path: Path, vault: Vault) -> None:
+    vault.lock()
     clock = FrozenClock()
     clock.advance(86400)
     for _ in range(3):
@@ -254,9 +251,9 @@ def test_a_clock_set_back_makes_nobody_wait_longer(tmp_path: Path, written_vault
 
 
 @pytest.mark.parametrize("cut", [0, 200])
-def test_a_damaged_file_loses_nothing(tmp_path: Path, written_vault: Vault, cut: int) -> None:
+def test_a_damaged_file_loses_nothing(tmp_path: Path, vault: Vault, cut: int) -> None:
     """The one before it opens, with a sentence on which; what is damaged is kept until it is replaced."""
-    written_vault.put("api_key/service/ben", Secret("2"), {})
+    vault.put("api_key/service/ben", Secret("2"), {})
     main = tmp_path / "vault.json"
     main.write_bytes(main.read_bytes()[:cut])
     broken = main.read_bytes()
@@ -280,15 +277,12 @@ def test_a_damaged_file_loses_nothing(tmp_path: Path, written_vault: Vault, cut:
         (lambda file: file.write_text("{"), "vault.json and vault.json.previous cannot be read"),
         (lambda file: edit_file(file, lambda c: c.update(version=3)), "Use the newer Aileron"),
         # Parameters that would exhaust the machine are not followed.
-        (
-            lambda file: edit_file(file, lambda c: c["kdf"].update(memory_kib=2**31)),
-            "cannot be read",
-        ),
+        (lambda it: edit_file(it, lambda c: c["kdf"].update(memory_kib=2**31)), "cannot be read"),
     ],
     ids=["damaged", "newer", "memory"],
 )
 def test_what_cannot_be_read_is_refused_with_a_sentence_and_not_overwritten(
-    tmp_path: Path, written_vault: Vault, change: Callable[[Path], object], why: str
+    tmp_path: Path, vault: Vault, change: Callable[[Path], object], why: str
 ) -> None:
     files = [tmp_path / "vault.json", tmp_path / "vault.json.previous"]
     for file in files:
@@ -319,10 +313,10 @@ def swap_values(content: dict[str, Any]) -> None:
     ],
 )
 def test_a_file_that_another_program_changed_is_not_used(
-    tmp_path: Path, written_vault: Vault, change: Callable[[dict[str, Any]], object]
+    tmp_path: Path, vault: Vault, change: Callable[[dict[str, Any]], object]
 ) -> None:
-    written_vault.put("api_key/service/ben", Secret("of ben"), {})
-    written_vault.put("api_key/service/cleo", Secret("of cleo"), {})
+    vault.put("api_key/service/ben", Secret("of ben"), {})
+    vault.put("api_key/service/cleo", Secret("of cleo"), {})
     edit_file(tmp_path / "vault.json", change)
     again = vault_in(tmp_path)
     problem = again.unlock(Secret(PHRASE)).problem
@@ -335,9 +329,9 @@ def test_a_file_that_another_program_changed_is_not_used(
         unlocked_in(tmp_path)
 
 
-def test_a_value_opens_only_at_its_path_and_with_its_metadata(written_vault: Vault) -> None:
+def test_a_value_opens_only_at_its_path_and_with_its_metadata(vault: Vault) -> None:
     """Even under the MAC: the value itself is bound to both."""
-    keys, entry = written_vault._open.keys, written_vault._open.document.entries[PATH]
+    keys, entry = vault._open.keys, vault._open.document.entries[PATH]
     assert keys.decrypt_entry(PATH, entry) == Secret(CANARY)
     assert keys.decrypt_entry(PATH + "2", entry) is None
     other = type(entry)(entry.value, {**METADATA, "account": "eve"})
@@ -345,34 +339,30 @@ def test_a_value_opens_only_at_its_path_and_with_its_metadata(written_vault: Vau
 
 
 def vaults_in(folder: Path) -> list[Path]:
-    """Every file of the folder that is a vault."""
-    return [file for file in folder.iterdir() if b'"entries"' in file.read_bytes()]
+    """The two files of the folder that are vaults."""
+    found = [file for file in folder.iterdir() if b'"entries"' in file.read_bytes()]
+    assert len(found) == 2
+    return found
 
 
-def test_what_was_deleted_is_in_no_file(tmp_path: Path, written_vault: Vault) -> None:
-    written_vault.put("api_key/service/ben", Secret("2"), {})
-    written_vault.delete(PATH)
-    files = vaults_in(tmp_path)
-    assert len(files) == 2
-    for file in files:
+def test_what_was_deleted_is_in_no_file(tmp_path: Path, vault: Vault) -> None:
+    vault.put("api_key/service/ben", Secret("2"), {})
+    vault.delete(PATH)
+    for file in vaults_in(tmp_path):
         entries = json.loads(file.read_bytes())["entries"]
         assert list(entries) == [".private-key", "api_key/service/ben"]
     with pytest.raises(errors.NotFound):
-        written_vault.delete(PATH)
+        vault.delete(PATH)
 
 
-def test_after_a_change_the_old_passphrase_opens_no_file(
-    tmp_path: Path, written_vault: Vault
-) -> None:
+def test_after_a_change_the_old_passphrase_opens_no_file(tmp_path: Path, vault: Vault) -> None:
     """It is changed with the old one alone, and a wrong one that was given is told later all the same."""
-    written_vault.lock()
+    vault.lock()
     with pytest.raises(errors.WrongPassphrase):
-        written_vault.change_passphrase(Secret(OTHER), Secret("something longer"))
-    written_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    assert (written_vault.state, written_vault.failed_attempts.count) == ("locked", 1)
-    files = vaults_in(tmp_path)
-    assert len(files) == 2
-    for file in files:
+        vault.change_passphrase(Secret(OTHER), Secret("something longer"))
+    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    assert (vault.state, vault.failed_attempts.count) == ("locked", 1)
+    for file in vaults_in(tmp_path):
         alone = tmp_path / file.name.replace(".", "-")
         alone.mkdir()
         (alone / "vault.json").write_bytes(file.read_bytes())
@@ -417,9 +407,9 @@ def crash(written: Vault, folder: Path, do: Callable[[Vault], object], renames: 
 
 @pytest.mark.parametrize("renames", [0, 1])
 def test_a_crash_between_write_and_rename_leaves_the_file_before(
-    tmp_path: Path, written_vault: Vault, renames: int
+    tmp_path: Path, vault: Vault, renames: int
 ) -> None:
-    again = crash(written_vault, tmp_path, lambda it: it.put("new", Secret("1"), {}), renames)
+    again = crash(vault, tmp_path, lambda it: it.put("new", Secret("1"), {}), renames)
     again.unlock(Secret(PHRASE))
     assert list(again.entries()) == [PATH]
     assert again.get(PATH).reveal_text() == CANARY
@@ -430,8 +420,8 @@ def test_a_crash_between_write_and_rename_leaves_the_file_before(
     assert again.problem == ""
 
 
-def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, written_vault: Vault) -> None:
-    again = crash(written_vault, tmp_path, lambda it: it.delete(PATH), 1)
+def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, vault: Vault) -> None:
+    again = crash(vault, tmp_path, lambda it: it.delete(PATH), 1)
     again.unlock(Secret(PHRASE))
     assert "was not finished; it is now" in again.problem
     assert not again.entries()
@@ -439,14 +429,12 @@ def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, written_vault
 
 
 def test_a_change_of_the_passphrase_that_was_cut_short_is_finished(
-    tmp_path: Path, written_vault: Vault
+    tmp_path: Path, vault: Vault
 ) -> None:
-    again = crash(
-        written_vault,
-        tmp_path,
-        lambda it: it.change_passphrase(Secret(PHRASE), Secret(OTHER)),
-        2,  # the first renames the count of attempts
-    )
+    def change(it: Vault) -> None:
+        it.change_passphrase(Secret(PHRASE), Secret(OTHER))
+
+    again = crash(vault, tmp_path, change, 2)  # the first renames the count of attempts
     again.unlock(Secret(OTHER))
     assert "The vault has the new passphrase" in again.problem
     assert again.get(PATH).reveal_text() == CANARY
@@ -455,9 +443,7 @@ def test_a_change_of_the_passphrase_that_was_cut_short_is_finished(
         unlocked_in(tmp_path)
 
 
-def test_two_vaults_on_one_folder_lose_nothing_of_each_other(
-    tmp_path: Path, written_vault: Vault
-) -> None:
+def test_two_vaults_on_one_folder_lose_nothing_of_each_other(tmp_path: Path, vault: Vault) -> None:
     other = unlocked_in(tmp_path)
 
     def fill(which: Vault, name: str) -> None:
@@ -465,26 +451,24 @@ def test_two_vaults_on_one_folder_lose_nothing_of_each_other(
             which.put(f"{name}/{number}", Secret(f"{name}{number}"), {})
 
     with ThreadPoolExecutor() as pool:
-        list(pool.map(fill, (written_vault, other, written_vault), "abc"))
+        list(pool.map(fill, (vault, other, vault), "abc"))
     expected = {PATH, *(f"{name}/{number}" for name in "abc" for number in range(20))}
-    for each in (written_vault, other, unlocked_in(tmp_path)):
+    for each in (vault, other, unlocked_in(tmp_path)):
         assert set(each.entries()) == expected
         assert each.get("b/7").reveal() == b"b7"
 
 
-def test_an_older_file_put_back_while_unlocked_is_not_taken(
-    tmp_path: Path, written_vault: Vault
-) -> None:
+def test_an_older_file_put_back_while_unlocked_is_not_taken(tmp_path: Path, vault: Vault) -> None:
     old = (tmp_path / "vault.json").read_bytes()
-    written_vault.delete(PATH)
+    vault.delete(PATH)
     (tmp_path / "vault.json").write_bytes(old)
-    assert list(written_vault.entries()) == []
-    assert "replaced by another program" in written_vault.problem
-    written_vault.put("x", Secret("1"), {})
+    assert list(vault.entries()) == []
+    assert "replaced by another program" in vault.problem
+    vault.put("x", Secret("1"), {})
     assert list(unlocked_in(tmp_path).entries()) == ["x"]
 
 
-def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, written_vault: Vault) -> None:
+def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, vault: Vault) -> None:
     """The lock is the kernel's: a process that ended holds none."""
 
     def fill(name: str) -> None:
@@ -497,16 +481,16 @@ def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, written_vaul
     assert len(unlocked_in(tmp_path).entries()) == 41
 
 
-def test_what_was_stored_is_not_changed_with_the_callers_object(written_vault: Vault) -> None:
+def test_what_was_stored_is_not_changed_with_the_callers_object(vault: Vault) -> None:
     metadata: dict[str, Any] = {"hosts": ["a"]}
-    written_vault.put("x", Secret("1"), metadata)
+    vault.put("x", Secret("1"), metadata)
     metadata["hosts"].append("evil")
-    written_vault.put("y", Secret("1"), {})
-    assert written_vault.entries()["x"] == {"hosts": ["a"]}
-    assert written_vault.get("x").reveal() == b"1"
+    vault.put("y", Secret("1"), {})
+    assert vault.entries()["x"] == {"hosts": ["a"]}
+    assert vault.get("x").reveal() == b"1"
     for bad in ("", ".private-key", "a\nb", "x" * 600):
         with pytest.raises(errors.InvalidRequest):
-            written_vault.put(bad, Secret("1"), {})
+            vault.put(bad, Secret("1"), {})
 
 
 def test_idle_time_begins_with_a_persons_key_and_not_with_a_use(tmp_path: Path) -> None:
@@ -529,18 +513,18 @@ def test_idle_time_begins_with_a_persons_key_and_not_with_a_use(tmp_path: Path) 
 
 
 def test_a_passphrase_of_another_vault_in_its_place_changes_nothing_of_what_is_unlocked(
-    tmp_path: Path, written_vault: Vault
+    tmp_path: Path, vault: Vault
 ) -> None:
     """Its key would be written in place of the real one, and nothing would open the accounts any more."""
     theirs = another(tmp_path)
-    for change in (
-        lambda: written_vault.change_passphrase(Secret(OTHER), Secret("one of their own")),
-        lambda: written_vault.allow_keyring(Secret(OTHER)),
+    for change, more in (
+        (vault.change_passphrase, [Secret("their own")]),
+        (vault.allow_keyring, []),
     ):
         (tmp_path / "vault.json").write_bytes((theirs / "vault.json").read_bytes())
         with pytest.raises(errors.WrongPassphrase):
-            change()
-    written_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    written_vault.lock()
-    written_vault.unlock(Secret(OTHER))
-    assert written_vault.get(PATH).reveal_text() == CANARY
+            change(Secret(OTHER), *more)
+    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    vault.lock()
+    vault.unlock(Secret(OTHER))
+    assert vault.get(PATH).reveal_text() == CANARY

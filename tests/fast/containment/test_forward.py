@@ -63,7 +63,7 @@ class Way:
 
 
 @pytest.fixture
-def forwarding(tmp_path: Path) -> Iterator[Way]:
+def way(tmp_path: Path) -> Iterator[Way]:
     with contextlib.closing(Way(tmp_path)) as found:
         yield found
 
@@ -88,9 +88,9 @@ def fill_pipe(end: socket.socket) -> int:
     return sent
 
 
-def test_bytes_pass_unchanged_in_both_directions(forwarding: Way) -> None:
+def test_bytes_pass_unchanged_in_both_directions(way: Way) -> None:
     """Through the sandbox: nothing is added, and a piece passes before the next is there."""
-    client, console = forwarding.pair()
+    client, console = way.pair()
     with client, console:
         for source, target in ((client, console), (console, client)):
             for piece in (b"POST /gw/tok/v1/messages HTTP/1.1\r\n", b"\x00\xff" * 5, b"\n\n"):
@@ -99,9 +99,9 @@ def test_bytes_pass_unchanged_in_both_directions(forwarding: Way) -> None:
 
 
 @pytest.mark.parametrize("up", [True, False])
-def test_whoever_does_not_read_is_waited_for_and_loses_nothing(forwarding: Way, up: bool) -> None:
+def test_whoever_does_not_read_is_waited_for_and_loses_nothing(way: Way, up: bool) -> None:
     """Back-pressure: what is under way is bounded, and all of it comes."""
-    client, console = forwarding.pair()
+    client, console = way.pair()
     with client, console:
         source, target = (client, console) if up else (console, client)
         sent = fill_pipe(source)
@@ -109,20 +109,18 @@ def test_whoever_does_not_read_is_waited_for_and_loses_nothing(forwarding: Way, 
         assert len(read_bytes(target, sent)) == sent
 
 
-def test_a_client_that_hangs_up_is_heard_by_the_console(forwarding: Way) -> None:
+def test_a_client_that_hangs_up_is_heard_by_the_console(way: Way) -> None:
     """The console cancels upstream; it has to see the end for that."""
-    client, console = forwarding.pair()
+    client, console = way.pair()
     with console:
         client.close()
         assert read_bytes(console) == b""
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_an_answer_is_heard_whether_the_request_has_ended_or_not(
-    forwarding: Way, ended: bool
-) -> None:
+def test_an_answer_is_heard_whether_the_request_has_ended_or_not(way: Way, ended: bool) -> None:
     """A console that refuses a large body closes while it is still being sent."""
-    client, console = forwarding.pair()
+    client, console = way.pair()
     with client, console:
         client.sendall(b"head")
         if ended:
@@ -133,24 +131,24 @@ def test_an_answer_is_heard_whether_the_request_has_ended_or_not(
         assert read_bytes(client, 1 << 40 if ended else 3) == b"413"
 
 
-def test_while_the_console_is_away_a_connection_breaks_and_later_ones_pass(forwarding: Way) -> None:
+def test_while_the_console_is_away_a_connection_breaks_and_later_ones_pass(way: Way) -> None:
     """A restart of the console is no error; its socket comes back in the same place."""
-    forwarding.leave()
-    with forwarding.client() as client, pytest.raises(ConnectionResetError):
+    way.leave()
+    with way.client() as client, pytest.raises(ConnectionResetError):
         client.recv(1)
-    forwarding.listen()
-    client, console = forwarding.pair()
+    way.listen()
+    client, console = way.pair()
     with client, console:
         client.sendall(b"again")
         assert read_bytes(console, 5) == b"again"
 
 
-def test_one_connection_does_not_wait_for_another(forwarding: Way) -> None:
+def test_one_connection_does_not_wait_for_another(way: Way) -> None:
     """A stream that nobody reads holds up nobody else."""
-    slow, console = forwarding.pair()
+    slow, console = way.pair()
     with slow, console:
         fill_pipe(console)
-        client, other = forwarding.pair()
+        client, other = way.pair()
         with client, other:
             client.sendall(b"ping")
             assert read_bytes(other, 4) == b"ping"
