@@ -267,7 +267,7 @@ def _item_events(index: int, said: Said, item: Json) -> Iterator[Json]:
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-_NAMES = ("anthropic_messages", "chat_completions", "openai_responses")
+_NAMES: tuple[str, ...] = ("anthropic_messages", "chat_completions", "openai_responses")
 WHOLE = dict(zip(_NAMES, (anthropic_whole, chat_whole, responses_whole), strict=True))
 STREAM = dict(zip(_NAMES, (anthropic_stream, chat_stream, responses_stream), strict=True))
 

@@ -19,8 +19,7 @@ SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 
 
 def put_file(path: Path, text: str = "secret\n") -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    program(path, text, 0o644)
 
 
 class Person:
@@ -68,9 +67,8 @@ def owner(tmp_path: Path) -> Person:
 def test_toolchains_and_programs_run_and_what_lies_beside_does_not_exist(owner: Person) -> None:
     """By the table: the parts of each toolchain, and programs with what they need; no credential, no cache."""
     home = owner.home
-    node = program(
-        home / ".nvm/versions/node/v22.1.0/bin/node", "#!/bin/sh\necho nvm-node\n"
-    ).parent
+    node = home / ".nvm/versions/node/v22.1.0/bin"
+    program(node / "node", "#!/bin/sh\necho nvm-node\n")
     put_file(home / ".nvm/.cache/x")
     program(home / ".rustup/toolchains/stable/bin/cargo", "#!/bin/sh\necho real-cargo\n")
     chosen = '"$HOME/.rustup/toolchains/stable/bin/$(basename "$0")"'
@@ -135,8 +133,7 @@ def test_a_variable_moves_a_toolchain_and_brings_in_nothing_else(owner: Person) 
     """A project's `.envrc` can set these: a folder that is none of that tool's shows nothing."""
     elsewhere = owner.folder / "data"
     program(elsewhere / "cpython-3.12.1-linux/bin/python3.12", "#!/bin/sh\necho moved\n")
-    put_file(owner.home / ".ssh/id_ed25519")
-    (owner.home / ".ssh/id_ed25519").chmod(0o600)
+    program(owner.home / ".ssh/id_ed25519", "secret\n", 0o600)
     tools = owner.tools(UV_PYTHON_INSTALL_DIR=str(elsewhere))
     script = "$UV_PYTHON_INSTALL_DIR/cpython-3.12.1-linux/bin/python3.12"
     assert owner.inside(tools, script) == "moved"
@@ -173,7 +170,6 @@ def test_nothing_comes_in_from_the_project_or_from_aileron(owner: Person) -> Non
     (bin_ / "a").symlink_to(key)
     (bin_ / "b").symlink_to(inside)
     many = owner.home / "many"
-    many.mkdir()
     for number in range(601):
         program(many / f"p{number}", "")
     owner.path = [str(bin_), str(many), str(owner.aileron)]
@@ -252,9 +248,8 @@ def test_one_program_has_what_it_needs_and_nothing_beside_it(owner: Person) -> N
         (home / "link", str(home / "link"), "alone"),
         (Path("/usr/bin/env"), "/usr/bin/env echo system", "system"),
     ):
-        tools = Tools(
-            mounts=program_mounts(asked, home, excluded=(owner.aileron,)), path=("/usr/bin",)
-        )
+        found = program_mounts(asked, home, excluded=(owner.aileron,))
+        tools = Tools(mounts=found, path=("/usr/bin",))
         script += '; grep -rsl ^secret "$HOME/bin" "$HOME/.nvm/.cache"'
         assert owner.inside(tools, script) == word
     with pytest.raises(NotFound, match="does not exist"):

@@ -67,11 +67,9 @@ def bindings(vault: Vault, noted: Records) -> BindingService:
     return BindingService(vault, clock, noted, TokenEndpoint(OutgoingClient, clock))
 
 
-def account_key(
-    value: str = KEY, *, identity: str = "work", account: str = "", **more: Any
-) -> BindAccount:
-    given = {"identity": identity, "account": account, "secret": Secret(value)}
-    return BindAccount(connector_hash="", **given | more)
+def account_key(value: str = KEY, **more: Any) -> BindAccount:
+    given = {"connector_hash": "", "identity": "work", "account": "", "secret": Secret(value)}
+    return BindAccount(**given | more)
 
 
 async def test_an_account_is_stored_under_its_name_and_on_record(
@@ -97,9 +95,8 @@ async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
     bindings: BindingService, noted: Records
 ) -> None:
     """What a new version adds in another region needs no new yes; what it adds in this one does."""
-    west, east, all_regions = (
-        f"athena.{name}amazonaws.com:443" for name in ("eu-west-2.", "us-east-1.", "")
-    )
+    names = ("eu-west-2.", "us-east-1.", "")
+    west, east, all_regions = (f"athena.{name}amazonaws.com:443" for name in names)
     need = CredentialRequirement(kind="aws_sigv4", service="athena")
     user = replace(USER, requirement=need, hosts=(all_regions, west, east))
     given = account_key(user="AKIDEXAMPLE", region="eu-west-2")
@@ -198,10 +195,9 @@ async def test_what_is_not_recorded_is_not_bound(bindings: BindingService, noted
     bound = await bindings.bind(USER, account_key())
     noted.full = True
     changed = replace(USER, hosts=("also.example:443",))
-    with pytest.raises(errors.StorageUnavailable):
-        await bindings.rebind(bound.name, changed)
-    with pytest.raises(errors.StorageUnavailable):
-        await bindings.delete(bound.name)
+    for change in (bindings.rebind(bound.name, changed), bindings.delete(bound.name)):
+        with pytest.raises(errors.StorageUnavailable):
+            await change
     assert bindings.all() == (bound,)
     assert (await bindings.credential_for(bound, USER)).headers(REQUEST) == {"X-Key": KEY}
 

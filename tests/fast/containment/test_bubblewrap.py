@@ -25,6 +25,12 @@ def git_in(where: Path, *words: str) -> None:
     subprocess.run([*GIT, "-C", str(where), *words], check=True, capture_output=True)
 
 
+def repository(path: Path) -> Path:
+    git_in(path.parent, "init", "-q", str(path))
+    git_in(path, "commit", "-q", "--allow-empty", "-m", "first")
+    return path
+
+
 def spec_of(project: Path, **more: Any) -> SandboxSpec:
     folder = project.parent
     given: dict[str, Any] = {"bwrap": "bwrap", "project": project, "home": folder / "home"}
@@ -81,9 +87,7 @@ def test_the_resolvers_settings_are_mounted_where_links_lead_out_of_etc(tmp_path
 @pytest.fixture
 def worktree(tmp_path: Path) -> Path:
     """A worktree, on a path with a blank and letters beyond ASCII, of a repository beside it."""
-    main, tree = tmp_path / "main", tmp_path / "wörk tree"
-    git_in(tmp_path, "init", "-q", str(main))
-    git_in(main, "commit", "-q", "--allow-empty", "-m", "first")
+    main, tree = repository(tmp_path / "main"), tmp_path / "wörk tree"
     git_in(main, "worktree", "add", "-q", "-b", "side", str(tree))
     return tree
 
@@ -98,19 +102,15 @@ def test_without_a_stand_in_the_repository_is_read_only(worktree: Path) -> None:
 
 def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     """In the one above, also where that is an additional work tree or the path has slashes."""
-    other, main, tree = tmp_path / "other", tmp_path / "main", tmp_path / "tree"
-    for each in (other, main):
-        git_in(tmp_path, "init", "-q", str(each))
-        git_in(each, "commit", "-q", "--allow-empty", "-m", "first")
+    other, main = repository(tmp_path / "other"), repository(tmp_path / "main")
+    tree = tmp_path / "tree"
     git_in(main, "submodule", "add", "-q", str(other), "a/part")
     git_in(main, "commit", "-qm", "part")
     git_in(main, "worktree", "add", "-q", str(tree))
     git_in(tree, "submodule", "update", "-q", "--init")
     found = find_repository(main / "a" / "part")
-    assert found is not None
     assert found.git_dir == found.common_dir == main / ".git" / "modules" / "a" / "part"
     found = find_repository(tree / "a" / "part")
-    assert found is not None
     assert found.git_dir == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
 
 
@@ -130,8 +130,7 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
 @pytest.mark.parametrize("at", [".git", "planted/config", "planted/gitdir", "planted/commondir"])
 def test_a_nul_in_a_planted_path_ends_nothing(project: Path, at: str) -> None:
     """No path can have one: asking where it leads raised an error that ended the launch."""
-    (project / "planted").mkdir()
-    (project / "planted" / "HEAD").touch()
+    program(project / "planted" / "HEAD")
     (project / ".git").write_text("gitdir: planted\n")
     if at in ("planted/gitdir", "planted/commondir"):
         (project / "planted" / "gitdir").write_text(f"{project}/.git\n")
@@ -141,17 +140,14 @@ def test_a_nul_in_a_planted_path_ends_nothing(project: Path, at: str) -> None:
 
 
 def test_a_nul_among_the_alternates_names_no_folder(tmp_path: Path) -> None:
-    info = tmp_path / "objects" / "info"
-    info.mkdir(parents=True)
-    (info / "alternates").write_text("/a\0b/objects\n")
+    program(tmp_path / "objects" / "info" / "alternates", "/a\0b/objects\n")
     assert object_folders(tmp_path) == [tmp_path / "objects"]
 
 
 def test_a_planted_config_is_read_in_no_time(project: Path) -> None:
     """Of 64 KiB of empty lines each was searched to the end: that took a minute."""
     (project / ".git").write_text("gitdir: planted\n")
-    (project / "planted").mkdir()
-    (project / "planted" / "HEAD").touch()
+    program(project / "planted" / "HEAD")
     (project / "planted" / "config").write_text("\n" * 65536 + f"worktree =\t{project} \r\n")
     began = time.process_time()
     assert find_repository(project) is None
@@ -160,8 +156,7 @@ def test_a_planted_config_is_read_in_no_time(project: Path) -> None:
 
 def test_what_a_protected_link_leads_to_is_protected(project: Path) -> None:
     """`.envrc` may be a link into the project; behind it lies what the person's shell runs."""
-    (project / "env").mkdir()
-    (project / "env" / "dev").write_text("export A=1")
+    program(project / "env" / "dev", "export A=1")
     (project / ".envrc").symlink_to("env/dev")
     (project / ".vscode").symlink_to("/etc")
     found = mounts(project)

@@ -15,9 +15,8 @@ from tests.support.frozen_clock import FrozenClock
 
 HOSTS = frozenset({"api.example:443"})
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-KEYS = AwsKeys(
-    access_key_id="AKIDEXAMPLE", secret=Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
-)
+SECRET = Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
+KEYS = AwsKeys(access_key_id="AKIDEXAMPLE", secret=SECRET)
 
 
 def request(path: str = "/", method: str = "GET", body: bytes = b"", **more: str) -> RequestToSign:
@@ -65,9 +64,8 @@ def test_a_signature_is_that_of_the_published_vector(asked: RequestToSign, expec
     signed = dict(sorted({"host": asked.host, "x-amz-date": stamp, **asked.headers}.items()))
     value = authorization(asked, KEYS, signed, service="service", region="us-east-1", stamp=stamp)
     assert signature(value) == expected
-    assert value.startswith(
-        "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
-    )
+    credential = "AKIDEXAMPLE/20150830/us-east-1/service/aws4_request"
+    assert value.startswith(f"AWS4-HMAC-SHA256 Credential={credential}, ")
 
 
 def test_what_is_added_to_a_request_signs_all_of_it() -> None:
@@ -80,9 +78,8 @@ def test_what_is_added_to_a_request_signs_all_of_it() -> None:
     assert added["X-Amz-Date"] == "20130524T000000Z"
     assert added["X-Amz-Content-Sha256"] == EMPTY
     assert "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date," in added["Authorization"]
-    assert signature(added["Authorization"]) == (
-        "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
-    )
+    published = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
+    assert signature(added["Authorization"]) == published
 
 
 def test_the_region_is_that_of_the_host_and_a_temporary_key_sends_its_token() -> None:
