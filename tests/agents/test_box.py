@@ -33,7 +33,7 @@ from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.errors import NotFound, Unavailable
 from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder, run_as_ordinary
 from tests.support.processes import eventually, running_with
-from tests.support.tls import certificate
+from tests.support.tls_service import certificate
 from tests.support.variants import needs_bubblewrap
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -27,7 +27,7 @@ from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
 from aileron_core.containment.support import find_sandbox_support
 from tests.agents.agents_bench import Bench
 from tests.support.ordinary import ordinary_folder, run_as_ordinary
-from tests.support.tls import certificate
+from tests.support.tls_service import certificate
 
 ADDRESS, OTHER = "127.0.0.5", "127.0.0.6"
 PUBLIC = "93.184.215.14"

@@ -16,7 +16,7 @@ import pytest
 from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
 from tests.agents.llm import ModelRequest
 from tests.support.making import program
-from tests.support.tls import Authority
+from tests.support.tls_service import Authority
 from tests.support.variants import ALL
 
 pytestmark = pytest.mark.timeout(300)

@@ -12,7 +12,7 @@ from tests.agents.agents_bench import KEYS, PROMPTS, Bench, sends_a_draft, workb
 from tests.agents.llm import Conversation, Say, Script, ScriptedLlm
 from tests.agents.test_no_credentials import PHRASE, searched
 from tests.agents.test_real_agents import AGENTS
-from tests.support.tls import certificate
+from tests.support.tls_service import certificate
 
 pytestmark = pytest.mark.timeout(300)
 

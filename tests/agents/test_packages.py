@@ -26,7 +26,7 @@ from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.servers.trees import verify_tree
 from aileron_core.errors import AileronError, Unavailable
 from tests.support.ordinary import ordinary_folder, run_as_ordinary
-from tests.support.tls import certificate
+from tests.support.tls_service import certificate
 from tests.support.variants import ALL
 
 ADDRESS = "127.0.0.5"

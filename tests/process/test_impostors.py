@@ -21,7 +21,7 @@ import pytest
 from tests.support.impostors import listening, locked_by_another_process
 from tests.support.mcp_harness import NEW, TOKEN, RawRelay, ThreadConsole, listen_tcp, listen_unix
 from tests.support.server_harness import Console, aileron, aileron_json
-from tests.support.tls import certificate
+from tests.support.tls_service import certificate
 
 
 @pytest.fixture

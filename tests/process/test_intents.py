@@ -17,7 +17,7 @@ from aileron_core.console_port.intents import Intent
 from aileron_core.server.intent_routes import PROOFS
 from aileron_core.vault.secret import Secret
 from examples.mailbox.server import Mailbox
-from tests.support.port_values import values
+from tests.support.any_values import values
 from tests.support.server_harness import DRAFT, Console, Serve
 
 INTENTS: tuple[type, ...] = get_args(Intent)

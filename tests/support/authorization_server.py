@@ -152,13 +152,9 @@ class AuthorizationServer:
 def _is_answer_to(form: dict[str, str], asked: dict[str, str]) -> bool:
     digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
     challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-    return (
-        asked["code_challenge_method"] == "S256"
-        and asked["response_type"] == "code"
-        and asked["code_challenge"] == challenge
-        and asked["redirect_uri"] == form.get("redirect_uri")
-        and asked["client_id"] == form.get("client_id")
-    )
+    needed = {"code_challenge_method": "S256", "code_challenge": challenge, "response_type": "code"}
+    same = {name: form.get(name) for name in ("redirect_uri", "client_id")}
+    return (needed | same).items() <= asked.items()
 
 
 def _refusal(code: str, *, reflected: dict[str, str]) -> Reply:

@@ -115,11 +115,7 @@ def recovered(folder: Path) -> list[str]:
 def main() -> None:
     """Become the sandbox of the worker on the command line."""
     from aileron_core.connectors.builtin.commit_recovery import commit_journal
-    from aileron_core.containment.bubblewrap import (
-        SandboxSpec,
-        command_sandbox_argv,
-        sandbox_mounts,
-    )
+    from aileron_core.containment import bubblewrap
     from aileron_core.containment.mounts import Mount
     from aileron_core.containment.programs import SYSTEM_FOLDERS
     from aileron_core.containment.support import find_sandbox_support
@@ -130,7 +126,7 @@ def main() -> None:
     needed = sorted({ROOT, Path(sys.prefix), Path(sys.base_prefix)})
     outside = [each for each in needed if not {each, *each.parents} & {*SYSTEM_FOLDERS}]
     git = Path(project, ".git")
-    spec = SandboxSpec(
+    spec = bubblewrap.SandboxSpec(
         bwrap=support.bwrap, project=Path(project), home=top / "home", private_home=top / "home",
         launch_dir=top / "launch", socket=None, offline=False,
         mounts=(
@@ -143,10 +139,11 @@ def main() -> None:
     journal = None
     if (top / "aileron").is_dir():
         # By this name until the end.
-        held = commit_journal(top / "aileron", "s_1", spec.project, sandbox_mounts(spec), print)
+        mounts = bubblewrap.sandbox_mounts(spec)
+        held = commit_journal(top / "aileron", "s_1", spec.project, mounts, print)
         journal = held.__enter__()
         os.set_inheritable(journal, True)
-    argv = command_sandbox_argv(spec, worker, (), journal)
+    argv = bubblewrap.command_sandbox_argv(spec, worker, (), journal)
     support.drop_privileges()
     env = {"PATH": os.environ["PATH"], "HOME": str(top / "home"), "LANG": "C.UTF-8"}
     env["GIT_CONFIG_NOSYSTEM"] = "1"

@@ -18,8 +18,7 @@ from starlette.responses import JSONResponse
 
 from aileron_core.connectors.servers.table import ServerTable
 from tests.support.http_service import HttpRequest
-from tests.support.tls import certificate
-from tests.support.tls_service import HOST, Reply, Request, TlsService, tls_service
+from tests.support.tls_service import HOST, Reply, Request, TlsService, certificate, tls_service
 
 URL: Final = f"https://{HOST}/mcp"
 PLACE: Final = f"{HOST}:443"

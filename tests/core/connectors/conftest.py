@@ -21,7 +21,7 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from tests.support.guests import Guest, MakeEngine, install_guest, running
 from tests.support.http_service import HttpRequest, http_server, reply
-from tests.support.tls import certificate
+from tests.support.tls_service import certificate
 
 ROOT = Path(__file__).parents[3]
 MANIFEST = """

@@ -69,14 +69,7 @@ def test_a_number_that_is_anothers_now_tells_nothing() -> None:
     assert meeting("again", under=("unshare", "-Urpf", "--mount-proc")) == "claimed"
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "worse"),
-    [
-        ("verified", "none", "none"),
-        ("claimed", "verified", "claimed"),
-        ("other_user", "verified", "other_user"),
-    ],
-)
-def test_the_worse_of_two_stays(one: Any, other: Any, worse: str) -> None:
+@pytest.mark.parametrize("worse", ["none", "claimed", "other_user"])
+def test_the_worse_of_two_stays(worse: Any) -> None:
     """What was seen once is not made good by what is seen later."""
-    assert weaker_containment(one, other) == weaker_containment(other, one) == worse
+    assert weaker_containment("verified", worse) == weaker_containment(worse, "verified") == worse

@@ -46,18 +46,12 @@ def test_what_may_be_read_written_and_hidden(checker: PathChecker) -> None:
     home, project = checker.home, checker.project
     program(project / ".env")
     program(project / "secrets" / "key")
-    settings = LaunchPaths(
-        read=("~/notes", "/usr/share", str(project), "~/gone"),
-        write=("~/scratch",),
-        hide=(".env", "~/nowhere"),
-    )
+    read = ("~/notes", "/usr/share", str(project), "~/gone")
+    settings = LaunchPaths(read=read, write=("~/scratch",), hide=(".env", "~/nowhere"))
     found = checker.check(settings, LaunchPaths(read=("..",)), ("secrets", "secrets/key"))
-    assert [(each.path, each.how) for each in found.mounts] == [
-        (home / "notes", "read-only"),
-        (home / "work", "read-only"),
-        (project / ".env", "hidden"),
-        (project / "secrets", "hidden"),
-    ]
+    shown = [(home / "notes", "read-only"), (home / "work", "read-only")]
+    hidden = [(project / ".env", "hidden"), (project / "secrets", "hidden")]
+    assert [(each.path, each.how) for each in found.mounts] == shown + hidden
     assert found.writable == (home / "scratch",)
 
 

@@ -16,20 +16,10 @@ import click
 import pytest
 
 import aileron_core
-from aileron_core.containment import safe_paths
-from aileron_core.containment.hard_links import (
-    break_hard_links,
-    find_outside_links,
-    hard_linked_files,
-    own_folders,
-)
+from aileron_core.containment import hard_links, safe_paths
+from aileron_core.containment.hard_links import break_hard_links, hard_linked_files
 from aileron_core.containment.linux_syscalls import openat2
-from aileron_core.containment.safe_paths import (
-    open_beneath,
-    open_folder,
-    open_folder_beneath,
-    remove_tree,
-)
+from aileron_core.containment.safe_paths import open_beneath, open_folder, remove_tree
 from aileron_core.errors import Forbidden
 from aileron_core.launch.doctor.machine import check_hard_links
 from tests.support.making import program
@@ -70,9 +60,9 @@ def test_folders_are_made_and_noted_and_none_through_a_link(way: str, tmp_path: 
     (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
     made: list[PurePosixPath] = []
     with open_folder(tmp_path / "root") as root:
-        with open_folder_beneath(root, PurePosixPath("there/a/b"), created=made):
+        with safe_paths.open_folder_beneath(root, PurePosixPath("there/a/b"), created=made):
             assert (tmp_path / "root" / "there" / "a" / "b").is_dir()
-        linked = open_folder_beneath(root, PurePosixPath("link/a"), created=made)
+        linked = safe_paths.open_folder_beneath(root, PurePosixPath("link/a"), created=made)
         with pytest.raises(OSError), linked:
             pass
     assert made == [PurePosixPath("there/a"), PurePosixPath("there/a/b")]
@@ -207,7 +197,7 @@ def test_where_that_cannot_be_done_the_launch_is_refused() -> None:
 
 def test_what_we_run_is_looked_at(tmp_path: Path) -> None:
     """Our packages, what they import, the standard library; not what is installed beside that for others."""
-    folders = own_folders()
+    folders = hard_links.own_folders()
     for module in (aileron_core, click, os):
         assert any(Path(module.__file__).resolve().is_relative_to(each) for each in folders)
     assert tmp_path not in folders
@@ -229,14 +219,14 @@ def test_the_doctor_warns_of_them(tmp_path: Path) -> None:
 
 def test_files_of_a_project_with_names_outside_are_counted(project: Path, tmp_path: Path) -> None:
     """Once each, however many names; links inside the project, and git's objects, are nobody else's."""
-    assert find_outside_links(project).warning() is None
+    assert hard_links.find_outside_links(project).warning() is None
     for name in ("a", "inside", ".git/object"):
         program(project / name, "x")
     for name, other in (("a", tmp_path / "1"), (".git/object", tmp_path / "2")):
         other.hardlink_to(project / name)
     (project / "a2").hardlink_to(project / "a")
     (project / "inside2").hardlink_to(project / "inside")
-    found = find_outside_links(project)
+    found = hard_links.find_outside_links(project)
     assert (found.count, found.is_complete) == (1, True)
     said = found.warning()
     assert said.startswith("Files of this project that are hard links to files outside it: 1, ")

@@ -31,7 +31,7 @@ from tests.support.browsers import Firefox, chromium, firefox
 from tests.support.core_harness import ROOT, Core, Mailbox, Start, writes
 from tests.support.review_pages import confirm, must_be_text, new_link, reviewed, serving_pages
 from tests.support.server_harness import eventually, quiet_port
-from tests.support.tls import Authority
+from tests.support.tls_service import Authority
 from tests.support.variants import ALL
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]

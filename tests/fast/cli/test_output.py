@@ -12,7 +12,7 @@ from aileron_core import errors
 from aileron_tui.cli.action_run import _report
 from aileron_tui.cli.check import check_actions
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, exit_code, safe_json
-from tests.support.json_values import json_values
+from tests.support.any_values import json_values
 
 
 @given(json_values())

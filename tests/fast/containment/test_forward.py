@@ -40,10 +40,6 @@ class Way:
         self.console.listen()
         self.console.settimeout(SECONDS)
 
-    def leave(self) -> None:
-        """Have the console go away."""
-        self.console.close()
-
     def client(self) -> socket.socket:
         """Return a new connection of the agent's."""
         return socket.create_connection(self.listener.getsockname(), timeout=SECONDS)
@@ -59,7 +55,7 @@ class Way:
         self.process.kill()
         self.process.wait(SECONDS)
         self.listener.close()
-        self.leave()
+        self.console.close()
 
 
 @pytest.fixture
@@ -133,7 +129,7 @@ def test_an_answer_is_heard_whether_the_request_has_ended_or_not(way: Way, ended
 
 def test_while_the_console_is_away_a_connection_breaks_and_later_ones_pass(way: Way) -> None:
     """A restart of the console is no error; its socket comes back in the same place."""
-    way.leave()
+    way.console.close()
     with way.client() as client, pytest.raises(ConnectionResetError):
         client.recv(1)
     way.listen()

@@ -17,20 +17,14 @@ KEYCTL = {"x86_64": 250, "aarch64": 219}
 
 
 def answer(
-    machine: str,
-    architecture: int,
-    number: int,
-    argument: int = 0,
-    second: int = 0,
-    *,
-    unix_sockets: bool = True,
+    machine: str, architecture: int, number: int, *arguments: int, unix_sockets: bool = True
 ) -> int:
-    """Return what the filter for *machine* says to a call with a first *argument*, and a *second*."""
+    """Return what the filter for *machine* says to a call with these first *arguments*, two at most."""
     program = build_filter(machine, unix_sockets=unix_sockets)
     assert program is not None
     lines = list(struct.iter_unpack("=HBBI", program))
     number = number if number < 2**31 else number - 2**32
-    data = struct.pack("=iIQQQ", number, architecture, 0, argument, second)
+    data = struct.pack("=iIQQQ", number, architecture, 0, *(*arguments, 0, 0)[:2])
     at, loaded = 0, 0
     while True:
         code, then, otherwise, value = lines[at]

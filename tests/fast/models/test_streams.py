@@ -26,7 +26,7 @@ from aileron_core.models.neutral import (
 )
 from aileron_core.models.sse import EventSplitter, encode_event
 from tests.fast.models import sdk
-from tests.support.json_values import json_values
+from tests.support.any_values import json_values
 from tests.support.making import cut
 from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, say_call, sse, stream
 

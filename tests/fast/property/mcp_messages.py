@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from tests.support.json_values import FINITE, json_values
+from tests.support.any_values import FINITE, json_values
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 JSON = json_values(TEXT)

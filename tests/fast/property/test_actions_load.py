@@ -14,7 +14,7 @@ from aileron_core.actions.model import Action
 from aileron_core.actions.positions import locate
 from aileron_core.canonical import canonical
 from aileron_core.errors import FileProblems, InvalidArguments
-from tests.support.json_values import json_values
+from tests.support.any_values import json_values
 
 VALID = b"""\xef\xbb\xbf
 +++

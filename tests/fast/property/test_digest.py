@@ -13,7 +13,7 @@ from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json
 from aileron_core.hash_words import three_words, words_list
 from aileron_core.runs.digest import Consent, ConsentStep, consent_digest, preview_digest
-from tests.support.json_values import json_values
+from tests.support.any_values import json_values
 
 CONSENT = Consent(
     action="send-draft",

@@ -13,7 +13,7 @@ from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
 from aileron_core.connectors.wasm.invocation import GuestExit
 from tests.fast.property.test_guest_slices import at_once
-from tests.support.json_values import json_values
+from tests.support.any_values import json_values
 from tests.support.making import an_invocation
 
 OUTSIDE = {"external_api_error", "network_error", "binding_failed"}

@@ -15,7 +15,7 @@ from aileron_core.connectors.wasm.json_slices import (
     StructureTooLarge,
     load_json,
 )
-from tests.support.json_values import json_values
+from tests.support.any_values import json_values
 
 LONG = st.text(min_size=60, max_size=300)
 VALUES = json_values(st.text(max_size=5) | LONG, st.integers())

@@ -10,7 +10,7 @@ from aileron_core.errors import Failure, InvalidArguments
 from aileron_core.server import tool_results
 from aileron_mcp.relay import messages
 from tests.fast.property.mcp_messages import TEXT
-from tests.support.json_values import json_values
+from tests.support.any_values import json_values
 
 JSON = json_values(TEXT, st.integers() | st.floats(allow_nan=False))
 STATES = st.sampled_from(

@@ -18,7 +18,7 @@ from aileron_core.console_port.codec import (
 from aileron_core.console_port.events import CoreEvent, Snapshot
 from aileron_core.console_port.intents import Intent
 from aileron_core.vault.secret import Secret
-from tests.support.port_values import values
+from tests.support.any_values import values
 
 INTENTS: tuple[type, ...] = get_args(Intent)
 EVENTS: tuple[type, ...] = get_args(CoreEvent)

@@ -18,7 +18,7 @@ from aileron_core.server.bodies import Keywords
 from aileron_core.server.http_protocol import ConnectionLimits
 from aileron_core.server.request_parsing import RequestBody, json_object
 from aileron_core.server.shares import Shares
-from tests.support.json_values import json_values
+from tests.support.any_values import json_values
 
 KEYS = st.sampled_from(["a", "b", "c"])
 JSON = json_values()

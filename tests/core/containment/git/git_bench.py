@@ -14,6 +14,7 @@ from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.repository import scan_project
 from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.git.session import SessionRepositories
+from tests.support.making import program
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
 
@@ -111,12 +112,9 @@ class Bench:
 
     def git(self, *words: str, code: int | None = 0, where: Path | None = None) -> str:
         """Run the person's git in *where*; return what it printed."""
-        settings = (
-            *("-c", "user.name=Person", "-c", "user.email=p@example.com"),
-            *("-c", "protocol.file.allow=always"),
-        )
+        person = ("-c", "user.name=Person", "-c", "user.email=p@example.com")
         done = subprocess.run(
-            ["git", *settings, *words], cwd=where or self.project, env=person_env(self.person),
+            ["git", *person, "-c", "protocol.file.allow=always", *words], cwd=where or self.project, env=person_env(self.person),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60,
             check=False,
         )  # fmt: skip
@@ -129,7 +127,7 @@ class Bench:
 
     def commit(self, message: str, name: str, text: str, where: Path | None = None) -> str:
         """Commit a file as the person; return the commit."""
-        ((where or self.project) / name).write_text(text)
+        program((where or self.project) / name, text, 0o644)
         self.git("add", name, where=where)
         self.git("commit", "-q", "-m", message, where=where)
         return self.git("rev-parse", "HEAD", where=where)
@@ -151,8 +149,7 @@ class Bench:
     def repository(self, name: str) -> Path:
         """Make another repository of the person's, with one commit."""
         path = self.folder / name
-        path.mkdir()
-        self.git("init", "-q", "-b", "main", where=path)
+        self.git("init", "-q", "-b", "main", str(path), where=self.folder)
         self.commit("other", "of-other", "x", where=path)
         return path
 
@@ -200,10 +197,9 @@ REPOSITORY = (
 def names_of_git() -> list[str]:
     """Return git's own list of its settings, with a name of ours where it has a place for one."""
     listed = subprocess.run(["git", "help", "-c"], capture_output=True, text=True, check=True)
-    names = [re.sub(r"<[^>]*>|\*", "evil", line) for line in listed.stdout.splitlines()]
-    return [
-        name for name in names if re.fullmatch(r"[a-zA-Z]+\.(\S+\.)?[a-zA-Z][a-zA-Z0-9-]*", name)
-    ]
+    names = (re.sub(r"<[^>]*>|\*", "evil", line) for line in listed.stdout.splitlines())
+    setting = re.compile(r"[a-zA-Z]+\.(\S+\.)?[a-zA-Z][a-zA-Z0-9-]*")
+    return [name for name in names if setting.fullmatch(name)]
 
 
 MORE = (

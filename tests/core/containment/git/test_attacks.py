@@ -3,23 +3,18 @@
 Each attack ran outside when `.git` was mounted writable, with a list of names in it read-only.
 """
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-import aileron_core.containment.git.new_repositories as new_repositories
+from aileron_core.containment.git import new_repositories
 from aileron_core.containment.git.new_repositories import disable_new_repositories, file_identity
 from aileron_core.containment.git.repository import RepositoryScan, scan_project
 from aileron_core.errors import Forbidden
-from tests.core.containment.git.git_bench import (
-    HOOKS,
-    REPOSITORY,
-    Bench,
-    all_settings,
-    armed,
-    names_of_git,
-)
+from tests.core.containment.git import git_bench
+from tests.core.containment.git.git_bench import HOOKS, REPOSITORY, Bench, all_settings, armed
 from tests.support.making import program
 from tests.support.variants import variants
 
@@ -94,6 +89,7 @@ def test_a_gitlink_in_a_merge_or_in_history_alone(repo: Bench) -> None:
     assert {"refs/heads/b", "refs/heads/c"} <= {*refs}
 
 
+STAGED = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),nested;"
 ODD_MODE = """
 import hashlib, sys
 index = open('.git/index', 'r+b')
@@ -109,11 +105,7 @@ index.write(data[:-20] + hashlib.sha1(data[:-20]).digest())
     "stages",
     [
         "git -C nested commit -q --allow-empty -m n; git add nested",
-        *(
-            "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),nested;"
-            f"/usr/bin/python3 odd.py {mode}"
-            for mode in ("040755", "160755")
-        ),
+        *(f"{STAGED}/usr/bin/python3 odd.py {mode}" for mode in ("040755", "160755")),
     ],
     ids=["a gitlink", "040755", "160755"],
 )
@@ -125,10 +117,8 @@ def test_an_index_with_modes_that_git_takes_for_a_repository(repo: Bench, stages
     evil, arm = armed(repo)
     (repo.project / "odd.py").write_text(ODD_MODE)
     agent = repo.begin()
-    agent.does(
-        f"{arm} git init -q nested; git -C nested config core.fsmonitor {evil};"
-        f"echo x > x; git add x; {stages}"
-    )
+    makes = f"{arm} git init -q nested; git -C nested config core.fsmonitor {evil};"
+    agent.does(f"{makes} echo x > x; git add x; {stages}")
     agent.folders.import_changes()
     assert repo.git("status", "--porcelain", "x") == "A  x"
     repo.status()
@@ -153,10 +143,8 @@ def test_a_gitlink_of_the_persons_own_history(repo: Bench, attack: str) -> None:
     repo.git("rm", "-q", "--cached", "sub")
     before = repo.commit("without", "file", "two\n")
     agent = repo.begin()
-    agent.does(
-        arm + attack + f"git init -q sub; git -C sub config core.fsmonitor {evil};"
-        "cd sub; git commit -q --allow-empty -m n"
-    )
+    makes = f"git init -q sub; git -C sub config core.fsmonitor {evil}; cd sub;"
+    agent.does(f"{arm} {attack} {makes} git commit -q --allow-empty -m n")
     agent.folders.import_changes()
     repo.git("reset", "-q")
     repo.status()
@@ -170,10 +158,8 @@ def test_a_file_of_the_project_that_the_settings_include(repo: Bench, value: str
     evil, arm = armed(repo)
     settings = program(repo.project / "settings" / "git", "[alias]\n\tst = status\n")
     repo.git("config", "include.path", value.format(project=repo.project))
-    attack = (
-        f"git config --file settings/git core.fsmonitor {evil} || mv settings s2 || rm settings/git"
-    )
-    repo.session(arm + attack, code=None)
+    attack = f"git config --file settings/git core.fsmonitor {evil} || mv settings s2"
+    repo.session(f"{arm} {attack} || rm settings/git", code=None)
     person_works(repo)
     assert settings.read_text() == "[alias]\n\tst = status\n"
 
@@ -195,9 +181,8 @@ def test_submodules(repo: Bench, attack: str) -> None:
     fake = REPOSITORY.format("deep/part/.git", evil, where)
     elsewhere = REPOSITORY.format("deep/elsewhere", evil, where)
     agent = repo.begin()
-    agent.does(
-        arm + "set +e;" + attack.format(evil=evil, fake=fake, elsewhere=elsewhere), code=None
-    )
+    script = attack.format(evil=evil, fake=fake, elsewhere=elsewhere)
+    agent.does(f"{arm} set +e; {script}", code=None)
     person_works(repo, where)
     agent.end()
     person_works(repo, where)
@@ -211,8 +196,7 @@ def test_a_submodule_that_is_not_checked_out(repo: Bench, gone: bool) -> None:
     repo.git("clone", "-q", str(repo.project), "clone", where=repo.folder)
     clone = repo.folder / "clone"
     if gone:
-        (clone / "deep" / "part").rmdir()
-        (clone / "deep").rmdir()
+        shutil.rmtree(clone / "deep")
     evil, arm = armed(repo, clone)
     agent = repo.begin(project=clone)
     assert "deep/part is not checked out" in agent.folders.notices[0]
@@ -263,8 +247,7 @@ def test_a_new_repository_in_the_project(repo: Bench, attack: str, left: str) ->
 def test_what_lay_there_before_cannot_be_changed(repo: Bench) -> None:
     """A fixture of a repository's shape, and one that nobody can follow, are read-only."""
     repo.git("init", "-q", "--bare", "fixtures/x.git")
-    (repo.project / "lost").mkdir()
-    (repo.project / "lost" / ".git").write_text("gitdir: /nowhere\n")
+    program(repo.project / "lost" / ".git", "gitdir: /nowhere\n")
     agent = repo.begin()
     agent.does("echo x >> fixtures/x.git/config", code=2)
     agent.does("mv fixtures f2", code=1)
@@ -330,7 +313,7 @@ def test_no_setting_that_git_knows_reaches_the_person(repo: Bench, names: tuple[
     """In the config, a worktree's, an included file; every hook; attributes."""
     repo.diverge()
     repo.git("config", "extensions.worktreeConfig", "true")
-    assert len(names_of_git()) > 500
+    assert len(git_bench.names_of_git()) > 500
     evil, arm = armed(repo)
     agent = repo.begin()
     agent.does(arm + all_settings(evil, names))
@@ -400,9 +383,8 @@ def test_nothing_is_renamed_through_a_link(repo: Bench, monkeypatch: pytest.Monk
         return found
 
     monkeypatch.setattr(new_repositories, "scan_project", swapped)
-    reported = disable_new_repositories(
-        repo.project, {".git": file_identity(repo.project / ".git")}, (), ()
-    )
+    known = {".git": file_identity(repo.project / ".git")}
+    reported = disable_new_repositories(repo.project, known, (), ())
     assert (real / ".git" / "HEAD").exists()
     why = "sub/.git is new, git would treat it as a repository, and it could not be renamed"
     assert why in reported[0]
@@ -411,17 +393,13 @@ def test_nothing_is_renamed_through_a_link(repo: Bench, monkeypatch: pytest.Monk
 
 def test_a_folder_of_a_larger_repository_cannot_become_one_while_an_agent_runs(repo: Bench) -> None:
     """The person's `git status` there is about the repository above, and nothing stays behind."""
-    service = repo.project / "service"
+    repo.project = service = repo.project / "service"
     service.mkdir()
-    repo.project = service
     evil, arm = armed(repo)
     one, two = repo.begin("ses-1"), repo.begin("ses-2")
+    makes = "git init -q .; git init -q made; mv made/.git .git; mv .git away;"
     for agent in (one, two):
-        agent.does(
-            arm + "git init -q .; git init -q made; mv made/.git .git; mv .git away; "
-            f"git config -f .git/config core.fsmonitor {evil}",
-            code=None,
-        )
+        agent.does(f"{arm} {makes} git config -f .git/config core.fsmonitor {evil}", code=None)
     repo.status(service)
     one.end()
     two.does(f"git init -q .; git config core.fsmonitor {evil}", code=None)

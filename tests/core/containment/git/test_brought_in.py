@@ -14,10 +14,8 @@ from tests.core.containment.git.git_bench import REPOSITORY, Bench, armed
 
 def stage(name: str, text: str = "x", mode: str = "100644") -> str:
     """Return a script that stages a file without making it in the working tree."""
-    return (
-        f"git update-index --add --cacheinfo {mode},$(echo '{text}' | git hash-object -w --stdin),"
-        f"'{name}';"
-    )
+    written = f"$(echo '{text}' | git hash-object -w --stdin)"
+    return f"git update-index --add --cacheinfo {mode},{written},'{name}';"
 
 
 def repository_in(bench: Bench) -> tuple[str, str]:
@@ -89,14 +87,11 @@ def test_a_repository_that_the_person_tracks_is_not_changed(repo: Bench) -> None
     repo.git("add", "t")
     repo.git("commit", "-qm", "fixture")
     repo.git("checkout", "-q", "main")
-    config = (
-        f"[core]\n\tfsmonitor = {evil}\n\trepositoryformatversion = 0\n\tworktree = {repo.project}"
-    )
+    config = f"[core]\n\tfsmonitor = {evil}\n\trepositoryformatversion = 0\n"
+    config += f"\tworktree = {repo.project}"
     reported = repo.session(
-        arm
-        + "git symbolic-ref HEAD refs/heads/feature; git reset -q;"
-        + stage("t/config", config)
-        + "git commit -qm armed; git symbolic-ref HEAD refs/heads/main; git reset -q"
+        f"{arm} git symbolic-ref HEAD refs/heads/feature; git reset -q; {stage('t/config', config)}"
+        "git commit -qm armed; git symbolic-ref HEAD refs/heads/main; git reset -q"
     )
     repo.git("checkout", "-qf", "feature")
     visit(repo)
@@ -109,10 +104,8 @@ def test_no_protected_name_comes_with_git(repo: Bench) -> None:
     script = ""
     for number, name in enumerate(names):
         for kind, path in (("file", name), ("folder", f"{name}/settings.json")):
-            script += (
-                f"git reset -q; {stage(path)} git update-ref refs/heads/{kind}-{number} "
-                "$(git commit-tree -p HEAD -m x $(git write-tree));"
-            )
+            script += f"git reset -q; {stage(path)} git update-ref refs/heads/{kind}-{number} "
+            script += "$(git commit-tree -p HEAD -m x $(git write-tree));"
     reported = repo.session(
         script
         + f"git reset -q; {stage('sub/.vscode/x')} {stage('.envrc', mode='120000')} git commit -qm link;"
@@ -128,7 +121,6 @@ def test_no_protected_name_comes_with_git(repo: Bench) -> None:
 
 def test_a_staged_protected_name_is_left_out_of_the_index(repo: Bench) -> None:
     """What the person has there stays, and the rest is staged."""
-    (repo.project / ".vscode").mkdir()
     repo.commit("mine", ".vscode/tasks.json", "mine\n")
     reported = repo.session(stage(".envrc") + stage(".vscode/tasks.json") + "echo x > x; git add x")
     for words in (("restore", "."), ("restore", ".envrc"), ("checkout", "."), ("stash",)):
@@ -142,7 +134,6 @@ def test_a_staged_protected_name_is_left_out_of_the_index(repo: Bench) -> None:
 
 def test_a_repository_that_tracks_a_protected_name_goes_on(repo: Bench) -> None:
     """What is the person's own is no finding: in a commit, a merge, a branch of an old commit, the index."""
-    (repo.project / ".vscode").mkdir()
     repo.commit("mine", ".vscode/tasks.json", "mine\n")
     repo.git("branch", "old")
     repo.commit("later", "later", "x")
@@ -158,23 +149,18 @@ def test_a_repository_that_tracks_a_protected_name_goes_on(repo: Bench) -> None:
 
 def test_a_changed_protected_file_leaves_the_current_branch_where_it_was(repo: Bench) -> None:
     """Index, HEAD and branch stay together; the commit is kept aside, and the sentence says why."""
-    (repo.project / ".vscode").mkdir()
     mine = repo.commit("mine", ".vscode/tasks.json", "mine\n")
     agent = repo.begin()
-    agent.does(
-        stage(".vscode/tasks.json", "theirs")
-        + "echo x > x; git add x; git commit -qm theirs; git branch other HEAD~1"
-    )
+    staged = stage(".vscode/tasks.json", "theirs")
+    agent.does(f"{staged} echo x > x; git add x; git commit -qm theirs; git branch other HEAD~1")
     agent.folders.import_changes()
     assert repo.git("rev-parse", "HEAD") == mine
     reported = agent.end()
     assert repo.git("rev-parse", "HEAD") == mine
     assert repo.git("status", "--porcelain") == "?? x"
     assert repo.subject("refs/aileron/ses-1/heads/main") == "theirs"
-    assert (
-        "refs/heads/main keeps your value (.vscode/tasks.json is obeyed by your own tools). "
-        "The agent's is kept as refs/aileron/ses-1/heads/main." in reported
-    )
+    why = "refs/heads/main keeps your value (.vscode/tasks.json is obeyed by your own tools)."
+    assert f"{why} The agent's is kept as refs/aileron/ses-1/heads/main." in reported
     repo.git("merge", "-q", "--ff-only", "refs/aileron/ses-1/heads/main", code=None)
     repo.git("reset", "-q", "--hard", mine)
     again = repo.begin("ses-2")  # what was set aside is not the person's own by that
@@ -203,12 +189,10 @@ def test_what_the_persons_history_once_had_does_not_come_back(repo: Bench, attac
 def test_a_file_that_the_settings_include_does_not_come_with_a_commit(repo: Bench) -> None:
     """It was read-only in the sandbox; a commit needs no working tree."""
     evil, arm = armed(repo)
-    (repo.project / "settings").mkdir()
     repo.commit("settings", "settings/git", "[alias]\n\tst = status\n")
     repo.git("config", "include.path", "../settings/git")
-    reported = repo.session(
-        arm + stage("settings/git", f"[core]\n\tfsmonitor = {evil}") + "git commit -qm x"
-    )
+    staged = stage("settings/git", f"[core]\n\tfsmonitor = {evil}")
+    reported = repo.session(f"{arm} {staged} git commit -qm x")
     repo.git("checkout", ".")
     repo.status()
     assert "settings/git was read-only for the agent" in reported
@@ -264,12 +248,9 @@ EVIL = "echo e > e; git add e; e=$(git commit-tree -p HEAD -m evil $(git write-t
     ("ref", "person_does"),
     [
         *((f"{kind}/origin/main", "merge origin/main") for kind in ("tags", "heads")),
-        *(
-            (f"tags/{name}", f"log {name}")
-            for name in ("HEAD", "main", "heads/main", "MAIN", "stash")
-        ),
-        *((f"heads/{name}", f"log {name}") for name in ("origin", "refs/heads/new", "{full}")),
-        *((f"tags/{name}", f"log {name}") for name in ("{short}", "v1-0-g{short}")),
+        *((f"tags/{each}", f"log {each}") for each in ("HEAD", "main", "heads/main", "MAIN")),
+        *((f"tags/{each}", f"log {each}") for each in ("stash", "{short}", "v1-0-g{short}")),
+        *((f"heads/{each}", f"log {each}") for each in ("origin", "refs/heads/new", "{full}")),
     ],
 )
 def test_no_ref_takes_the_name_of_another(cloned: Bench, ref: str, person_does: str) -> None:
@@ -288,9 +269,8 @@ def test_no_ref_takes_the_name_of_another(cloned: Bench, ref: str, person_does: 
 
 def test_of_a_branch_and_a_tag_with_one_name_one_is_set_aside(repo: Bench) -> None:
     """Both are the agent's; git would take the tag. Ordinary names come."""
-    reported = repo.session(
-        EVIL + "git branch v1; git update-ref refs/tags/v1 $e; git branch fix/ahead; git tag v1.2.3"
-    )
+    names = "git branch v1; git update-ref refs/tags/v1 $e; git branch fix/ahead; git tag v1.2.3"
+    reported = repo.session(EVIL + names)
     assert {name for name in repo.refs() if not name.startswith("refs/aileron/")} == {
         "refs/heads/main", "refs/heads/v1", "refs/heads/fix/ahead", "refs/tags/v1.2.3",
     }  # fmt: skip
@@ -317,9 +297,8 @@ def test_only_branches_and_tags_are_imported(cloned: Bench) -> None:
 
 def test_more_refs_than_are_named_are_counted_with_the_command_that_lists_them(repo: Bench) -> None:
     """Told eight of 1,500 by the last part of their names, nobody could find the others."""
-    reported = repo.session(
-        "for i in $(seq 150); do echo create refs/tags/deep/x$i HEAD; done | git update-ref --stdin"
-    )
+    creates = "for i in $(seq 150); do echo create refs/tags/deep/x$i HEAD; done"
+    reported = repo.session(f"{creates} | git update-ref --stdin")
     command = "git for-each-ref refs/heads refs/tags"
     assert f"150 branches and tags, which `{command}` lists among yours" in reported
     assert len(repo.git(*command.split(" ")[1:]).splitlines()) == 151

@@ -34,9 +34,8 @@ def test_it_arrives_while_the_agent_runs(repo: Bench) -> None:
     assert repo.git("log", "--format=%s") == "second\nfirst"
     assert repo.git("status", "--porcelain") == ""
     (repo.project / "file").touch()
-    repo.git(
-        "update-index", "--refresh", code=None
-    )  # as `git status` does; nothing is staged by it
+    # As `git status` does; nothing is staged by it.
+    repo.git("update-index", "--refresh", code=None)
     agent.does("echo three >> file; git commit -qam third; git branch side HEAD~1")
     agent.folders.import_changes()
     agent.does("echo x > st; git add st")
@@ -170,12 +169,9 @@ def test_a_shallow_clone(repo: Bench) -> None:
     repo.commit("latest", "file", "latest\n")
     repo.git("clone", "-q", "--bare", url, str(shallow / "up.git"), where=repo.folder)
     before = (shallow / ".git" / "shallow").read_text()
-    allow = "git -c protocol.file.allow=always -c safe.directory='*'"
-    reported = repo.session(
-        f"echo x >> file; git commit -qam mine; {allow} fetch -q --depth=1 "
-        f"file://{shallow}/up.git main:upstream",
-        shallow,
-    )
+    fetch = "git -c protocol.file.allow=always -c safe.directory='*' fetch -q --depth=1"
+    commits = "echo x >> file; git commit -qam mine;"
+    reported = repo.session(f"{commits} {fetch} file://{shallow}/up.git main:upstream", shallow)
     assert repo.git("log", "--format=%s", where=shallow) == "mine\nc2"
     assert repo.git("log", "--format=%s", "upstream", where=shallow) == "latest"
     assert (shallow / ".git" / "shallow").read_text().startswith(before)
@@ -202,10 +198,8 @@ def test_a_worktree(repo: Bench) -> None:
 def test_submodules(repo: Bench) -> None:
     """In the project above one, and in a submodule itself."""
     part = repo.submodule()
-    repo.session(
-        "cd deep/part; echo y >> of-other; git commit -qam inside; cd ../..;"
-        "git add deep/part; git commit -qm bumped"
-    )
+    inside = "cd deep/part; echo y >> of-other; git commit -qam inside; cd ../.."
+    repo.session(f"{inside}; git add deep/part; git commit -qm bumped")
     assert repo.subject(where=part) == "inside"
     assert repo.subject() == "bumped"
     assert repo.git("status", "--porcelain") == ""
@@ -293,8 +287,7 @@ def test_logins_and_programs_stay_out_of_the_agents_settings(repo: Bench) -> Non
 
 
 def new(bench: Bench, *format_: str) -> Path:
-    (bench.folder / "new").mkdir()
-    bench.git("init", "-q", *format_, "-b", "main", where=bench.folder / "new")
+    bench.git("init", "-q", *format_, "-b", "main", "new", where=bench.folder)
     return bench.folder / "new"
 
 
@@ -314,7 +307,6 @@ def test_unusual_repositories(repo: Bench, kind: str) -> None:
             where = repo.folder / "borrowing"
             repo.git("clone", "-q", "--shared", str(repo.project), str(where))
         case "sparse":
-            (repo.project / "d").mkdir()
             repo.commit("d", "d/x", "1")
             repo.git("sparse-checkout", "set", "--cone", "e")
         case "of a bare one":
@@ -324,9 +316,7 @@ def test_unusual_repositories(repo: Bench, kind: str) -> None:
         case _:
             repo.diverge()
             repo.git("rebase", "side", code=1)
-    repo.session(
-        "echo 2 > file; git add file; git commit -qm second; git status --porcelain", where
-    )
+    repo.session("echo 2 > file; git add file; git commit -qm second; git status", where)
     assert repo.subject(where=where) == "second"
     assert repo.git("status", "--porcelain", where=where) == ""
     repo.git("fsck", "--strict", where=where)
@@ -352,12 +342,9 @@ def test_a_repository_without_a_stand_in_is_read_only_and_named(repo: Bench) -> 
 @pytest.mark.parametrize(
     "script",
     [
-        "rm .git/index; mkfifo .git/index",
-        "rm -rf .git/objects; ln -s /etc .git/objects",
-        "ln -sf /etc/passwd .git/HEAD",
+        *("rm .git/index; mkfifo .git/index", "ln -sf /etc/passwd .git/HEAD", "chmod 0 .git/*"),
+        *("rm -rf .git/objects; ln -s /etc .git/objects", "rm -rf .git/refs .git/packed-refs"),
         "echo 'ref: refs/heads/../../config' > .git/HEAD",
-        "rm -rf .git/refs .git/packed-refs",
-        "chmod 0 .git/*",
         "rm .git/index; ln -s /etc/passwd .git/index",
     ],
 )
@@ -374,9 +361,8 @@ def test_a_broken_git_folder_is_kept_aside_and_breaks_nothing(repo: Bench, scrip
 
 def test_an_additional_work_tree_of_the_agents(repo: Bench) -> None:
     """Its folder is no repository any more when the agent has ended; its commits have a name."""
-    reported = repo.session(
-        "git worktree add -q --detach wt; cd wt; echo z > z; git add z; git commit -qm inside"
-    )
+    commits = "cd wt; echo z > z; git add z; git commit -qm inside"
+    reported = repo.session(f"git worktree add -q --detach wt; {commits}")
     assert repo.subject("refs/aileron/ses-1/worktrees/wt") == "inside"
     assert "refs/aileron/ses-1/worktrees/wt" in reported
     assert "wt/.git is a new repository" in reported
@@ -385,9 +371,7 @@ def test_an_additional_work_tree_of_the_agents(repo: Bench) -> None:
 def test_a_killed_launch_is_brought_back_by_whoever_comes_next(repo: Bench) -> None:
     """Once, and not while its launcher lives: the kernel lets go of the lock with the process."""
     agent = repo.begin()
-    agent.does(
-        "echo two >> file; git commit -qam second; git init -q nested; echo x > x; git add x"
-    )
+    agent.does("echo 2 >> file; git commit -qam second; git init -q nested; echo x > x; git add x")
     home = repo.aileron
     again = partial(recover_sessions, bwrap=BWRAP, parent=home / "git", leftovers=home / "aside")
     assert again() == []

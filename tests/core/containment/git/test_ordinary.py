@@ -1,7 +1,6 @@
 """The same as an ordinary user: started as root, all of it runs as nobody."""
 
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
@@ -35,10 +34,8 @@ def _session(bench: Bench) -> None:
     assert (bench.project / ".git" / "refs" / "heads" / "main").stat().st_uid == USER
 
 
-DEEP = (
-    "python3 -c \"import os\nos.chdir('.git')\n"
-    "for _ in range(1200): os.mkdir('deep'); os.chdir('deep')\""
-)
+_LOOP = "for _ in range(1200): os.mkdir('deep'); os.chdir('deep')"
+DEEP = f"python3 -c \"import os\nos.chdir('.git')\n{_LOOP}\""
 
 
 @pytest.mark.parametrize(
@@ -68,21 +65,19 @@ def test_what_an_agent_closed_or_planted_stops_nothing_and_arms_nothing(
 
     Whatever modes and names it gave there: root would pass them by.
     """
-    on_a_bench(partial(_session_that_leaves, script))
 
+    def session_that_leaves_it(bench: Bench) -> None:
+        evil, arm = armed(bench)
+        makes = f"git init -q sub; git -C sub config core.fsmonitor {evil};"
+        reported = bench.session(f"{arm} echo 2 >> file; git commit -qam second; {makes} {script}")
+        bench.git("status", where=bench.project / "sub", code=None)
+        bench.nothing_ran()
+        assert "sub/.git is a new repository" in reported, reported
+        arrived = bench.git("log", "--format=%s") == "second\nfirst"
+        assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), reported
+        assert not list((bench.aileron / "git").iterdir())
 
-def _session_that_leaves(script: str, bench: Bench) -> None:
-    evil, arm = armed(bench)
-    reported = bench.session(
-        arm + "echo 2 >> file; git commit -qam second; mkdir sub; git init -q sub;"
-        f"git -C sub config core.fsmonitor {evil};{script}"
-    )
-    bench.git("status", where=bench.project / "sub", code=None)
-    bench.nothing_ran()
-    assert "sub/.git is a new repository" in reported, reported
-    arrived = bench.git("log", "--format=%s") == "second\nfirst"
-    assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), reported
-    assert not list((bench.aileron / "git").iterdir())
+    on_a_bench(session_that_leaves_it)
 
 
 def test_git_runs_behind_the_filter_of_system_calls_and_alone(repo: Bench) -> None:

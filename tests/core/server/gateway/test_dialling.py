@@ -19,7 +19,7 @@ from aileron_core.server.gateway.connect import Dialer, Proxies
 from aileron_core.server.gateway.providers import GatewayError
 from aileron_core.settings import GatewaySettings, load_settings
 from tests.core.server.gateway.harness import PATIENCE, Gateway, Upstream, passing, read_head
-from tests.support.tls import Authority
+from tests.support.tls_service import Authority
 
 
 class Names:

@@ -1,4 +1,4 @@
-"""Any value of a kind of the console's port, for property tests."""
+"""Any JSON value, and any value of a kind of the console's port, for Hypothesis."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -8,6 +8,21 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from aileron_core.vault.secret import Secret
+
+FINITE = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+
+
+def json_values(
+    text: st.SearchStrategy[str] | None = None, numbers: st.SearchStrategy[float] = FINITE
+) -> st.SearchStrategy[Any]:
+    """Return values whose texts, and keys, are any text or of *text*."""
+    text = st.text() if text is None else text
+    return st.recursive(
+        st.none() | st.booleans() | numbers | text,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
+        max_leaves=12,
+    )
+
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 _PLAIN: Mapping[Any, st.SearchStrategy[Any]] = {
