@@ -32,14 +32,12 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     """A worker of *kind* (`files` or `commands`) for *project*.
 
     Args:
-        argv_prefix: before the interpreter in its command line: a sandbox, another user.
+        prefix: before the interpreter in its command line: a sandbox, another user.
         env: of the process; this one's by default.
     """
 
-    def __init__(
-        self, kind: str, project: Path, argv_prefix: Sequence[str] = (), **env: Any
-    ) -> None:
-        words = [*argv_prefix, sys.executable, "-I", "-m", MODULE, kind, str(project)]
+    def __init__(self, kind: str, project: Path, prefix: Sequence[str] = (), **env: Any) -> None:
+        words = [*prefix, sys.executable, "-I", "-m", MODULE, kind, str(project)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen(words, **pipes, **env)
         self._stdin: Any = self.process.stdin

@@ -101,11 +101,9 @@ PRINT = "(call $print (i32.const 1) (i32.const {at}) (i32.const {total}))"
 """The *act* of `filling` that prints what was written."""
 
 
-def running(entry: InstalledConnector, store: ConnectorStore, engine: WasmEngine) -> WasmConnector:
+def running(made: InstalledConnector, store: ConnectorStore, engine: WasmEngine) -> WasmConnector:
     """Return what is installed as a connector that can be called."""
-    return WasmConnector(
-        identity=entry.identity, manifest=entry.manifest, store=store, engine=engine
-    )
+    return WasmConnector(identity=made.identity, manifest=made.manifest, store=store, engine=engine)
 
 
 def install_guest(

@@ -1,14 +1,20 @@
-"""What another program of the same user can put in the console's place: a listener, a lock on the home."""
+"""What can be put in the console's place: a listener, a lock on the home, answers that a test gives."""
 
 import contextlib
+import json
+import os
 import select
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+from tests.support.http_service import HttpRequest, http_server
+from tests.support.mcp_harness import listen_unix, lock_home
 
 _LOCKS = (
     "import fcntl, os, sys; f = os.open(sys.argv[1], os.O_RDONLY);"
@@ -48,16 +54,14 @@ class Listener:
         self._thread.join(60)
 
 
+_OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
 @contextlib.contextmanager
-def listening(
-    sock: socket.socket, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-) -> Iterator[Listener]:
+def listening(sock: socket.socket, answer: bytes = _OK) -> Iterator[Listener]:
     """Listen on *sock*; what was heard is complete at the end of the block."""
-    listener = Listener(sock, answer)
-    try:
+    with contextlib.closing(Listener(sock, answer)) as listener:
         yield listener
-    finally:
-        listener.close()
 
 
 @contextlib.contextmanager
@@ -70,3 +74,32 @@ def locked_by_another_process(home: Path) -> Iterator[None]:
         assert holder.stdout.readline() == b"held\n"
         yield
         holder.communicate()
+
+
+Script = Callable[[str, str, dict[str, Any]], bytes]
+"""From request line, MCP session and body: the answer, empty for a console that hangs up."""
+
+
+def http_answer(status: int, body: Any = None, *headers: str) -> bytes:
+    data = b"" if body is None else json.dumps(body).encode()
+    lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", *headers]
+    return "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""]).encode() + data
+
+
+@contextlib.contextmanager
+def scripted_console(home: Path, script: Script) -> Iterator[None]:
+    """Be the console of *home*; each request has a thread of its own."""
+
+    def answer(asked: HttpRequest, body: bytes) -> None:
+        session = asked.headers.get("Mcp-Session-Id", "")
+        asked.close_connection = True
+        with contextlib.suppress(OSError):
+            said = script(asked.requestline, session, json.loads(body) if body else {})
+            asked.wfile.write(said)
+
+    lock = lock_home(home)
+    try:
+        with http_server(answer, listener=listen_unix(home / "run" / "console.sock")):
+            yield
+    finally:
+        os.close(lock)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
 from aileron_core.clock import Clock
@@ -166,10 +167,8 @@ def _signed(
     )
     if names:
         builder = builder.add_extension(names_ext, critical=False)
-    return builder.sign(by, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    return builder.sign(by, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
 def _private(key: _Key) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

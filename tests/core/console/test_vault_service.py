@@ -18,7 +18,7 @@ from aileron_core.ids import token_hash
 from aileron_core.settings import Settings, VaultSettings
 from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret
-from tests.core.vault.test_keyring import MemoryKeyring
+from tests.core.vault.test_keys import MemoryKeyring
 from tests.support.core_harness import Core, Mailbox, Start, hold_answers, open_session
 from tests.support.frozen_clock import FrozenClock
 

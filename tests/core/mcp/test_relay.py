@@ -18,6 +18,7 @@ from aileron_mcp.relay.aileron_session import AileronSession, RequestDenied
 from aileron_mcp.relay.console_finder import ConsoleFinder, ConsoleNotFound, _with_certificate
 from aileron_mcp.relay.messages import Call
 from aileron_mcp.relay.relay import Relay
+from tests.support.impostors import http_answer, scripted_console
 from tests.support.mcp_harness import (
     NEW,
     ROOT,
@@ -28,7 +29,6 @@ from tests.support.mcp_harness import (
     listen_unix,
     relay_command,
 )
-from tests.support.scripted_console import http_answer, scripted_console
 
 
 @pytest.fixture

@@ -33,9 +33,9 @@ from aileron_core.connectors.protocol import Route
 from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
 from tests.core.server.gateway.harness import Gateway, Seen, passing, read_chunks, read_head
 from tests.fast.property.mcp_messages import FRAMES, deep
+from tests.support.impostors import http_answer, scripted_console
 from tests.support.making import cut
 from tests.support.mcp_harness import NEW, TOKEN, RawRelay, ThreadConsole
-from tests.support.scripted_console import http_answer, scripted_console
 
 TCHAR = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OURS = {

@@ -85,17 +85,17 @@ def test_the_resolvers_settings_are_mounted_where_links_lead_out_of_etc(tmp_path
 
 
 @pytest.fixture
-def worktree(tmp_path: Path) -> Path:
+def tree(tmp_path: Path) -> Path:
     """A worktree, on a path with a blank and letters beyond ASCII, of a repository beside it."""
     main, tree = repository(tmp_path / "main"), tmp_path / "wörk tree"
     git_in(main, "worktree", "add", "-q", "-b", "side", str(tree))
     return tree
 
 
-def test_without_a_stand_in_the_repository_is_read_only(worktree: Path) -> None:
+def test_without_a_stand_in_the_repository_is_read_only(tree: Path) -> None:
     """Whoever makes a sandbox and forgets about git leaves nothing open."""
-    main = worktree.parent / "main"
-    assert ("--ro-bind", str(worktree / ".git")) in mounts(worktree)
+    main = tree.parent / "main"
+    assert ("--ro-bind", str(tree / ".git")) in mounts(tree)
     assert ("--ro-bind", str(main / ".git")) in mounts(main)
     assert ("--bind", str(main / ".git")) not in mounts(main)
 
@@ -114,13 +114,11 @@ def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     assert found.git_dir == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
 
 
-def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
-    worktree: Path, project: Path
-) -> None:
+def test_a_git_file_shows_no_folder_that_does_not_name_it_back(tree: Path, project: Path) -> None:
     """The file is the project's word: any folder of the person's could stand in it."""
-    real = (worktree / ".git").read_bytes()
-    main = worktree.parent / "main" / ".git"
-    found = find_repository(worktree)
+    real = (tree / ".git").read_bytes()
+    main = tree.parent / "main" / ".git"
+    found = find_repository(tree)
     assert (found and found.common_dir) == main
     for text in (real, f"gitdir: {main}\n".encode(), b"gitdir: /etc\n", b"\xff" * 100):
         (project / ".git").write_bytes(text)

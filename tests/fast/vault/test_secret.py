@@ -1,9 +1,9 @@
 """A secret gives its bytes to `reveal` alone."""
 
-import copy
 import json
 import logging
 import pickle
+from copy import copy, deepcopy
 
 import pytest
 
@@ -21,9 +21,7 @@ def test_no_way_of_printing_shows_it(caplog: pytest.LogCaptureFixture) -> None:
     assert CANARY not in repr({"value": (secret,)})
 
 
-@pytest.mark.parametrize(
-    "copier", [pickle.dumps, json.dumps, copy.copy, copy.deepcopy, hash, bytes, list]
-)
+@pytest.mark.parametrize("copier", [pickle.dumps, json.dumps, copy, deepcopy, hash, bytes, list])
 def test_it_is_neither_copied_nor_hashed(copier: object) -> None:
     with pytest.raises(TypeError) as refused:
         copier(Secret(CANARY))  # type: ignore[operator]

@@ -69,10 +69,9 @@ def test_a_folder_of_a_repositorys_shape_does_not_come_with_git(
 def test_a_lone_head_waits_for_no_commit_that_has_the_rest(repo: Bench) -> None:
     """Neither the tree nor the folder is a repository by itself; a checkout would have made one of both."""
     arm, make = repository_in(repo)
-    reported = repo.session(
-        arm + make + "git checkout -qb feature; git add t/config t/objects t/refs;"
-        "git commit -qm t; git checkout -q main; mkdir -p t; echo 'ref: refs/heads/main' > t/HEAD;"
-    )
+    rest = "git checkout -qb feature; git add t/config t/objects t/refs; git commit -qm t"
+    head = "git checkout -q main; mkdir -p t; echo 'ref: refs/heads/main' > t/HEAD"
+    reported = repo.session(f"{arm} {make} {rest}; {head}")
     repo.git("checkout", "feature", code=None)
     visit(repo)
     assert "Its HEAD was renamed to HEAD.disarmed" in reported

@@ -13,10 +13,9 @@ from tests.core.containment.git.git_bench import BWRAP, Bench
 
 def test_what_an_agent_commits_arrives(repo: Bench) -> None:
     """Commits, a new branch, HEAD and index are the person's when the session is over."""
-    reported = repo.session(
-        "git status; echo two >> file; git commit -qam second; git checkout -qb feature;"
-        "echo new > new; git add new; git commit -qm third; echo staged > st; git add st"
-    )
+    second = "git status; echo two >> file; git commit -qam second; git checkout -qb feature"
+    third = "echo new > new; git add new; git commit -qm third"
+    reported = repo.session(f"{second}; {third}; echo staged > st; git add st")
     assert repo.git("log", "--format=%s") == "third\nsecond\nfirst"
     assert repo.git("symbolic-ref", "HEAD") == "refs/heads/feature"
     assert repo.git("log", "--format=%s", "main") == "second\nfirst"
@@ -95,10 +94,8 @@ def test_marks_and_conflicts_in_the_index_arrive_or_stay(repo: Bench) -> None:
     """A mark of the person's on another file stays; a conflict of the agent's merge is one outside."""
     repo.commit("other", "other", "x")
     repo.git("update-index", "--assume-unchanged", "other")
-    reported = repo.session(
-        "git checkout -qb side; echo s >> file; git commit -qam s; git checkout -q main;"
-        "echo m >> file; git commit -qam m; git merge side || true"
-    )
+    side = "git checkout -qb side; echo s >> file; git commit -qam s; git checkout -q main"
+    reported = repo.session(f"{side}; echo m >> file; git commit -qam m; git merge side || true")
     assert repo.git("ls-files", "-v", "other") == "h other"
     assert repo.git("diff", "--name-only", "--diff-filter=U") == "file"
     assert "The agent's MERGE_HEAD is kept as refs/aileron/ses-1/MERGE_HEAD" in reported
