@@ -43,8 +43,7 @@ async def test_a_call_waits_with_its_preview_and_runs_once_its_digest_was_approv
     assert api_core.waiting() == ()
     assert any(getattr(event, "view", None) == call for event in events)
     stop()
-    page = await api_core.audit()
-    assert page.records[-1].event == "session.ended"
+    assert (await api_core.audit()).records[-1].event == "session.ended"
     assert (await api_core.verify()).problems == ()
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from aileron_core.vault.secret import Secret
 
-FINITE = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+_FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+FINITE = st.integers() | _FLOATS
 
 
 def json_values(
@@ -25,11 +26,7 @@ def json_values(
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
-_PLAIN: Mapping[Any, st.SearchStrategy[Any]] = {
-    bool: st.booleans(),
-    int: st.integers(),
-    float: st.floats(allow_nan=False, allow_infinity=False),
-}
+_PLAIN: Mapping[Any, Any] = {bool: st.booleans(), int: st.integers(), float: _FLOATS}
 
 
 def values(kind: Any, text: st.SearchStrategy[str] = TEXT) -> st.SearchStrategy[Any]:

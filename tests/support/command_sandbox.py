@@ -93,8 +93,7 @@ def sandboxed_worker(
         main_ = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.command_sandbox import main; main()"
         words = [*AS_ORDINARY, sys.executable, "-I", "-c", main_]
         prefix = [*words, str(folder), json.dumps(list(hidden))]
-        env = {**os.environ, OWNS: str(folder)}
-        with Worker("commands", project, prefix, env=env) as worker:
+        with Worker("commands", project, prefix, env={**os.environ, OWNS: str(folder)}) as worker:
             assert "Without a sandbox" not in worker.features["why_not"]
             yield Sandbox(worker, folder, project)
 
@@ -108,8 +107,7 @@ def recovered(folder: Path) -> list[str]:
         f"print(json.dumps(list(recover_commits(pathlib.Path({str(folder / 'aileron')!r})))))"
     )
     words = [*AS_ORDINARY, sys.executable, "-I", "-c", program]
-    done = subprocess.run(words, check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout)
+    return json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
 
 
 def main() -> None:

@@ -67,9 +67,8 @@ def listening(sock: socket.socket, answer: bytes = _OK) -> Iterator[Listener]:
 @contextlib.contextmanager
 def locked_by_another_process(home: Path) -> Iterator[None]:
     home.mkdir(mode=0o700, exist_ok=True)
-    with subprocess.Popen(
-        [sys.executable, "-c", _LOCKS, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
+    words, pipe = [sys.executable, "-c", _LOCKS, str(home)], subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         yield
@@ -94,8 +93,7 @@ def scripted_console(home: Path, script: Script) -> Iterator[None]:
         session = asked.headers.get("Mcp-Session-Id", "")
         asked.close_connection = True
         with contextlib.suppress(OSError):
-            said = script(asked.requestline, session, json.loads(body) if body else {})
-            asked.wfile.write(said)
+            asked.wfile.write(script(asked.requestline, session, json.loads(body) if body else {}))
 
     lock = lock_home(home)
     try:

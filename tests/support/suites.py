@@ -57,6 +57,5 @@ def write_actions(
         file.parent.mkdir(parents=True)
         gates = {"gated": json.dumps(asks), "idempotent": json.dumps(idempotent)}
         inputs = "".join(_INPUT.format(number=each) for each in range(number % 12))
-        text = _ACTION.format(name=name, inputs=inputs, **gates)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(_ACTION.format(name=name, inputs=inputs, **gates), encoding="utf-8")
     return folder

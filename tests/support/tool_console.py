@@ -37,8 +37,7 @@ class ToolConsole:
         self._number = 0
 
     def send(self, worker: str, frame: dict[str, Any]) -> None:
-        text = json.dumps({"worker": worker, "frame": frame})
-        self._calls.put(f"data: {text}\n\n".encode())
+        self._calls.put(f"data: {json.dumps({'worker': worker, 'frame': frame})}\n\n".encode())
 
     def ask(self, worker: str, op: str, **args: Any) -> dict[str, Any]:
         self._number += 1

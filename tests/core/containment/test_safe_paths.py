@@ -201,8 +201,7 @@ def test_what_we_run_is_looked_at(tmp_path: Path) -> None:
     for module in (aileron_core, click, os):
         assert any(Path(module.__file__).resolve().is_relative_to(each) for each in folders)
     assert tmp_path not in folders
-    beside = program(tmp_path / "lib" / "site-packages" / "a.py", "x")
-    (tmp_path / "a.py").hardlink_to(beside)
+    (tmp_path / "a.py").hardlink_to(program(tmp_path / "lib" / "site-packages" / "a.py", "x"))
     assert hard_linked_files([tmp_path / "lib"]) == []
 
 
@@ -243,10 +242,8 @@ def test_a_running_program_does_not_notice(tmp_path: Path) -> None:
         "import sys; sys.path.insert(0, sys.argv[1]); import package\n"
         "print('up', flush=True); sys.stdin.readline(); import package.later as l; print(l.name)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-I", "-B", "-c", script, str(tmp_path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as running:  # fmt: skip
+    words, pipe = [sys.executable, "-I", "-B", "-c", script, str(tmp_path)], subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as running:
         assert running.stdout.readline() == "up\n"
         break_hard_links(hard_linked_files([package]))
         (tmp_path / "later.py").write_text("name = 'evil'\n")

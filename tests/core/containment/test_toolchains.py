@@ -132,8 +132,7 @@ def test_a_variable_moves_a_toolchain_and_brings_in_nothing_else(owner: Person) 
     program(elsewhere / "cpython-3.12.1-linux/bin/python3.12", "#!/bin/sh\necho moved\n")
     program(owner.home / ".ssh/id_ed25519", "secret\n", 0o600)
     tools = owner.tools(UV_PYTHON_INSTALL_DIR=str(elsewhere))
-    script = "$UV_PYTHON_INSTALL_DIR/cpython-3.12.1-linux/bin/python3.12"
-    assert owner.inside(tools, script) == "moved"
+    assert owner.inside(tools, '"$UV_PYTHON_INSTALL_DIR"/cpython-*/bin/python3.12') == "moved"
     owner.path = [str(owner.home / ".ssh"), str(owner.home)]
     secret = str(owner.home / ".ssh")
     names = ("UV_PYTHON_INSTALL_DIR", "NVM_DIR", "PYENV_ROOT", "MISE_DATA_DIR", "ASDF_DATA_DIR",

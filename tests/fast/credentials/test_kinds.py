@@ -120,9 +120,7 @@ def test_a_key_that_no_header_can_hold_is_not_sent(bad: str) -> None:
 def test_no_credential_prints_its_secret() -> None:
     secret = Secret("hush-hush")
     keys = AwsKeys(access_key_id="A", secret=secret)
-    for credential in (
-        ApiKey(secret=secret, hosts=HOSTS),
-        BasicPassword(user="u", password=secret, hosts=HOSTS),
-        AwsSignature(keys=keys, service="s", hosts=HOSTS, clock=FrozenClock()),
-    ):
+    basic = BasicPassword(user="u", password=secret, hosts=HOSTS)
+    signer = AwsSignature(keys=keys, service="s", hosts=HOSTS, clock=FrozenClock())
+    for credential in (ApiKey(secret=secret, hosts=HOSTS), basic, signer):
         assert "hush" not in repr(credential)

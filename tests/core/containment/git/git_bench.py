@@ -50,10 +50,8 @@ class Agent:
         return {"args": bwrap_argv(spec, argv), "env": env, "cwd": "/", "text": True}
 
     def does(self, script: str, *, code: int | None = 0) -> str:
-        done = subprocess.run(
-            **self._sandbox("/bin/sh", "-ec", script), stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=60, check=False,
-        )  # fmt: skip
+        how = self._sandbox("/bin/sh", "-ec", script) | {"capture_output": True, "timeout": 60}
+        done = subprocess.run(**how, stdin=subprocess.DEVNULL, check=False)
         assert code is None or done.returncode == code, done.stdout + done.stderr
         return done.stdout.strip()
 

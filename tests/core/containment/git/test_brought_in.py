@@ -136,11 +136,10 @@ def test_a_repository_that_tracks_a_protected_name_goes_on(repo: Bench) -> None:
     repo.commit("mine", ".vscode/tasks.json", "mine\n")
     repo.git("branch", "old")
     repo.commit("later", "later", "x")
-    reported = repo.session(
-        "git checkout -qb a old; echo a > a; git add a; git commit -qm a; git checkout -q main;"
-        "git merge -q -m merged a; git rm -q --cached .vscode/tasks.json; git commit -qm without;"
-        "git add .vscode; git commit -qm again; echo st > st; git add st"
-    )
+    side = "git checkout -qb a old; echo a > a; git add a; git commit -qm a; git checkout -q main"
+    gone = "git merge -q -m merged a; git rm -q --cached .vscode/tasks.json; git commit -qm without"
+    again = "git add .vscode; git commit -qm again; echo st > st; git add st"
+    reported = repo.session(f"{side}; {gone}; {again}")
     assert "The agent's commits are in your repository: refs/heads/a, refs/heads/main." in reported
     assert repo.subject() == "again"
     assert repo.git("status", "--porcelain") == "A  st"
@@ -258,8 +257,7 @@ def test_no_ref_takes_the_name_of_another(cloned: Bench, ref: str, person_does: 
     words = {"short": upstream[:7], "full": upstream}
     reported = cloned.session(EVIL + f"git update-ref refs/{ref.format(**words)} $e")
     cloned.git(*person_does.format(**words).split(" "), code=None)
-    said = cloned.git(*person_does.format(**words).split(" "), code=None)
-    assert "evil" not in said
+    assert "evil" not in cloned.git(*person_does.format(**words).split(" "), code=None)
     assert "evil" not in cloned.git("log", "--format=%s", "HEAD")
     aside = f"refs/aileron/ses-1/{ref.format(**words)}"
     assert cloned.subject(aside) == "evil"

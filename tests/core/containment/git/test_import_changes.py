@@ -66,8 +66,7 @@ def test_two_sessions_at_once(repo: Bench) -> None:
     two.folders.import_changes()
     two.does("echo 3 >> file; git commit -qam three")
     reported = [one.end(), two.end()]
-    refs = repo.refs()
-    assert {"refs/heads/a", "refs/heads/b"} <= {*refs}
+    assert {"refs/heads/a", "refs/heads/b"} <= {*repo.refs()}
     assert repo.git("log", "--format=%s") == "one\nfirst"
     assert "refs/aileron/ses-2/heads/main" in reported[1]
     assert repo.git("log", "--format=%s", "refs/aileron/ses-2/heads/main") == "three\ntwo\nfirst"
@@ -231,8 +230,7 @@ def test_the_objects_of_the_person_cannot_be_changed(repo: Bench) -> None:
         "echo x > .git/config; rm -rf .git/refs .git/objects; mv .git .g2 || echo held"
     )
     assert said.endswith("held")
-    reported = agent.end()
-    assert "could not be copied to your repository" in reported
+    assert "could not be copied to your repository" in agent.end()
     assert repo.git("fsck") == ""
     assert repo.git("log", "--format=%s") == "first"
 
@@ -328,8 +326,7 @@ def test_a_repository_without_a_stand_in_is_read_only_and_named(repo: Bench) -> 
     agent.does("touch .git/x", code=1)
     assert "it is a partial clone" in agent.folders.notices[0]
     assert agent.end() == ""
-    other = new(repo, "--separate-git-dir", str(repo.folder / "o.git"))
-    agent = repo.begin("ses-2", other)
+    agent = repo.begin("ses-2", new(repo, "--separate-git-dir", str(repo.folder / "o.git")))
     agent.does("echo x >> .git", code=2)
     agent.does("git status", code=128)
     assert ".git is read-only for the agent" in agent.folders.notices[0]
