@@ -66,20 +66,6 @@ async def test_what_one_format_hides_is_not_sent_in_another() -> None:
         assert model.requests[5]["messages"] == [{"role": "user", "content": "read more"}]
 
 
-async def test_a_request_that_is_refused_loses_nothing_of_what_ran() -> None:
-    call = Call("send_draft", {"text": "one"})
-    model = ScriptedModel([call], [Text("passed")], [Text("It waits.")])
-    async with augmenting(model) as made:
-        gone = await made.sent()
-        await read_head(gone.reader)
-        await made.waiting()
-        gone.hang_up()
-        await made.all_over()
-        await made.asked(tools=[{"name": 5}])
-        await made.asked()
-        assert [len(each["messages"]) for each in model.requests] == [1, 1, 3]
-
-
 async def test_what_cannot_be_put_on_record_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in the middle of an answer, nor by a request that passes as it is."""
     model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Passed.")])
@@ -233,19 +219,31 @@ async def test_other_requests_go_on_while_a_long_answer_is_read() -> None:
     assert turns > 100_000 / 1000
 
 
-async def test_an_agents_headers_repeat_no_call_and_stop_none() -> None:
+async def test_an_agents_headers_repeat_no_call_and_each_request_to_the_model_is_on_record() -> (
+    None
+):
     """Who honours its key would give the first answer again; a body that is not compressed may be said to be so."""
     model = ScriptedModel([Call("read_inbox", {"text": "x"})], [Text("Read.")])
     async with augmenting(model) as made:
         await made.asked("messages", b"Idempotency-Key: 4711", b"Content-Encoding: identity")
         assert await records(made.app, "session.not_augmented") == []
-    assert len(model.seen) == 2
+        await made.app.traffic.sweep(everything=True)
+        kept = await records(made.app, "gateway.passed")
+        passed = [row for body in kept for row in body["requests"]]
+        assert [row[1:5] for row in passed] == [["anthropic", "POST", "/v1/messages", 200]] * 2
+        assert sorted(row[5] for row in passed) == sorted(len(seen.body) for seen in model.seen)
+        opened = (await records(made.app, "session.opened"))[0]
+        assert opened["augment"] is True
+        assert opened["containment"].startswith("Not contained: opened in augment mode")
     assert not any(b"4711" in seen.head for seen in model.seen)
     assert model.requests[0]["tools"]
 
 
-async def test_a_hang_up_while_earlier_calls_are_awaited_loses_none_of_them() -> None:
-    """Of two equal requests that were given up; a third waited for both, and was given up too."""
+async def test_runs_that_began_before_the_agent_hung_up_are_told_and_not_repeated() -> None:
+    """They take as long as they take; an equal request waits for their end, and loses none where it is given up too.
+
+    Of two equal requests that were given up; a third waited for both, and was given up too.
+    """
     calls = ([Call("read_inbox", {"text": text})] for text in ("one", "two"))
     model = ScriptedModel(*calls, [Text("Read.")])
     async with augmenting(model) as made:
@@ -262,16 +260,27 @@ async def test_a_hang_up_while_earlier_calls_are_awaited_loses_none_of_them() ->
         await made.until(lambda: not unfinished)
         third.hang_up()
         await made.all_over()
+        again = asyncio.create_task(made.asked())
+        await made.until(lambda: made.handler._open)
         may_end.set()
-        await made.asked()
+        _, answer = await again
+        assert b"ad." in answer
+        assert await made.runs() == [("read-inbox", "completed")] * 2
         told = json.dumps(model.requests[-1]["messages"])
         assert '"one"' in told
         assert '"two"' in told
 
 
-async def test_what_ran_is_kept_in_the_moment_of_a_hang_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The equal request may have come with it, and be read in the same turn of the event loop."""
-    model = ScriptedModel([Call("send_draft", {"text": "x"})])
+async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The call is still with the person; it is not made a second time, nor lost by a request that is refused.
+
+    It is kept in the moment of the hang-up: the equal request may have come with it, and be read in the same turn
+    of the event loop.
+    """
+    call = Call("send_draft", {"text": "x"})
+    model = ScriptedModel([call], [Text("passed")], [Text("It waits.")])
     left, kept = ClientAnswer.client_gone, list[int]()
     async with augmenting(model) as made:
 
@@ -281,10 +290,19 @@ async def test_what_ran_is_kept_in_the_moment_of_a_hang_up(monkeypatch: pytest.M
 
         monkeypatch.setattr(ClientAnswer, "client_gone", client_gone)
         agent = await made.sent()
-        await made.waiting()
+        await read_head(agent.reader)
+        view = await made.waiting()
         agent.hang_up()
         await made.all_over()
-    assert kept == [1]
+        assert (kept, len(model.requests)) == ([1], 1)
+        await made.asked(tools=[{"name": 5}])
+        _, body = await made.asked()
+        assert b"aits." in body
+        assert [len(each["messages"]) for each in model.requests] == [1, 1, 3]
+        told = model.requests[2]["messages"]
+        assert [each["role"] for each in told] == ["user", "assistant", "user"]
+        assert view.approval_id in json.dumps(told[2])
+        assert await made.runs() == [("send-draft", "pending")]
 
 
 async def test_a_thread_whose_tool_is_forced_shows_no_call_of_ours() -> None:
