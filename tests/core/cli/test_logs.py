@@ -106,8 +106,7 @@ def test_the_file_is_the_owners_alone_and_is_set_aside_when_it_grows(tmp_path: P
 def test_lost_lines_are_counted(tmp_path: Path, capfd: Captured) -> None:
     """Nothing of them reaches the terminal, and the next line that can be written says how many."""
     log = LogFile(tmp_path / "aileron.log", max_bytes=10_000_000, keep=1)
-    real = os.dup(log.stream.fileno())
-    full = os.open("/dev/full", os.O_WRONLY)
+    real, full = os.dup(log.stream.fileno()), os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, log.stream.fileno())
     for number in range(3):
         tell(log, "lost %d", number)

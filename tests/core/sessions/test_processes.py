@@ -39,8 +39,7 @@ def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> No
         with program_of(tmp_path, name) as pid:
             found, place = read_process(pid), f"{tmp_path}/{shown}"
             assert (found.pid, found.cwd, found.executable) == (pid, place, f"{place}/{shown}")
-            own = Path("/proc/self/comm").read_text().strip()
-            assert found.parents[0] == (os.getpid(), own)
+            assert found.parents[0] == (os.getpid(), Path("/proc/self/comm").read_text().strip())
             assert 1 <= len(found.parents) <= 8
             assert all(is_ancestor(parent, pid) for parent, _ in found.parents if parent > 1)
             assert abs(time.time() - found.started_at) < 60
@@ -73,12 +72,10 @@ async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Pat
         assert (view.process.pid, view.process.parents) == (mine.pid, mine.parents)
         session_id = core.session.session_id
     async with Core.open(home) as core:
-        again = core.app.sessions.get(session_id)
-        assert again.process == mine
+        assert core.app.sessions.get(session_id).process == mine
         await core.app.session_service.end(session_id, "it was ended")
     async with Core.open(home) as core:
-        known = await core.app.session_service.load()
-        assert known[session_id].process == mine
+        assert (await core.app.session_service.load())[session_id].process == mine
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])

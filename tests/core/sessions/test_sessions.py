@@ -136,7 +136,8 @@ SANDBOXED = replace(unknown_session("ses-1"), opened_by="contained")
 LAUNCHED = replace(SANDBOXED, opened_by="launch")
 OFFLINE = SessionTerms(network="offline", writes=("/data", "/more"))
 HOSTS = tuple(f"h{number}.example:443" for number in range(13))
-FIRST = ", ".join(HOSTS[:12])
+REACHES = "In a sandbox. It reaches"
+ONLY = f"{REACHES} only these hosts: {', '.join(HOSTS[:12])}"
 LOOSE, PROJECT = "it can do whatever your account can.", "It can write only its project."
 REPORTED = "In a sandbox, as whoever opened it reports. It reaches no network: only Aileron's "
 REACHED = "actions and, through the gateway, its model. It can write its project and /data, /more."
@@ -150,17 +151,9 @@ def sandboxed(**terms: Any) -> Session:
 @pytest.mark.parametrize(
     ("session", "containment", "line"),
     [
-        (
-            sandboxed(network="all"),
-            "verified",
-            f"In a sandbox. It reaches the whole network. {PROJECT}",
-        ),
+        (sandboxed(network="all"), "verified", f"{REACHES} the whole network. {PROJECT}"),
         (replace(SANDBOXED, terms=OFFLINE), "claimed", REPORTED + REACHED),
-        (
-            sandboxed(network="hosts", hosts=HOSTS),
-            "verified",
-            f"In a sandbox. It reaches only these hosts: {FIRST} and 1 more. {PROJECT}",
-        ),
+        (sandboxed(network="hosts", hosts=HOSTS), "verified", f"{ONLY} and 1 more. {PROJECT}"),
         (SANDBOXED, "verified", "In a sandbox. What it can reach and write was not reported."),
         (sandboxed(network="offline"), "none", f"{OUTSIDE} {LOOSE}"),
         (LAUNCHED, "none", f"Not contained: launched with --no-sandbox; {LOOSE}"),
@@ -206,8 +199,7 @@ async def test_the_opening_records_what_is_reported_and_the_end_what_was_seen(ho
         )
         left = await of_session(core, "session.ended", outside)
         assert left["containment"].startswith("Not contained: reported as contained, but seen ")
-        known = await core.app.session_service.load()
-        assert known[verified].containment == seen["containment"]
+        assert (await core.app.session_service.load())[verified].containment == seen["containment"]
 
 
 def test_terms_are_read_as_they_were_recorded_and_nothing_of_another_type_is() -> None:

@@ -1,11 +1,17 @@
-"""A history in the shapes that SDKs give it back in: hidden turns in their place, or a plain record where they have none."""
+"""A history as SDKs give it back, our tools beside an agent's, and an answer that ends early."""
 
-from typing import Any
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import Message
 
+from aileron_core.actions.model import Action
 from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, OPENAI_RESPONSES
-from aileron_core.models.neutral import ToolResult
+from aileron_core.models.neutral import Tool, ToolResult
 from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.conversations import (
     Conversations,
@@ -14,8 +20,11 @@ from aileron_core.server.augment.conversations import (
     UnfinishedTurn,
 )
 from aileron_core.server.augment.digests import HistoryDigest, ReadHistory, digest_of, units_of
+from aileron_core.server.augment.exchange import RequestBody
 from aileron_core.server.augment.limits import MemoryLimits
 from aileron_core.server.augment.plans import placed_history
+from aileron_core.server.augment.views import StreamView, WholeView
+from aileron_core.server.shares import Shares
 
 ASKED: dict[str, Any] = {"role": "user", "content": "go"}
 SEEN: dict[str, Any] = {
@@ -71,21 +80,18 @@ def test_our_results_come_before_the_agents_in_one_message() -> None:
     assert [each.get("tool_call_id") for each in found] == [None, None, "c", "d"]
 
 
-def test_in_another_history_a_record_stands_before_the_answer_without_its_thinking() -> None:
-    """Its thinking was put together from several turns: a provider refuses that."""
+def test_in_another_history_a_record_stands_before_an_answer_that_said_something() -> None:
+    """And without its thinking, which was put together from several turns: a provider refuses that."""
     other = {"role": "user", "content": "a summary"}
     first, record, answer = placed(known(), [other, SEEN])
     assert (first, record["role"]) == (other, "user")
     assert record["content"].endswith("\n- f: completed")
     assert answer == {"role": "assistant", "content": [{"type": "text", "text": "done"}]}
-
-
-def test_an_answer_that_said_nothing_leaves_no_record_in_another_conversation() -> None:
-    """As after calls whose model had nothing to add: reasoning of any answer says as little."""
+    # As after calls whose model had nothing to add: reasoning of any answer says as little.
     conversations = Conversations()
     turn = HiddenTurn(before=history_digest([ASKED]), items=REAL, ran=("f: completed",))
     conversations.hide(after=history_digest([ASKED]), alone=digest_of([]), turn=turn)
-    other, no = {"role": "user", "content": "other"}, {"role": "assistant", "content": "no"}
+    no = {"role": "assistant", "content": "no"}
     items = [other, {"type": "reasoning", "id": "rs_1", "summary": []}, no]
     assert placed(conversations, items, OPENAI_RESPONSES) == items
 
@@ -121,8 +127,7 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
 
 def test_an_agents_own_names_count_in_what_is_remembered() -> None:
     """Thousands of them may be long, in each of hundreds of answers."""
-    limits = MemoryLimits(entries=100, bytes=150_000)
-    conversations = Conversations(limits)
+    conversations = Conversations(MemoryLimits(entries=100, bytes=150_000))
     for number in range(10):
         offer = Catalogue().offer([f"aileron_{number}_{place}" for place in range(1000)])
         response = KnownResponse(last_id="", catalogue=Catalogue(), offer=offer)
@@ -214,3 +219,87 @@ def test_reading_on_is_reading_from_the_beginning() -> None:
     before = digest.value
     assert digest.extended(items[1:]).value == HistoryDigest("seed").extended(items).value
     assert digest.value == before != HistoryDigest("").extended(items[:1]).value
+
+
+def test_what_settings_leave_out_is_no_tool() -> None:
+    """The two tools that are no actions are always there: one of them is needed for what waits."""
+    actions = [
+        Action(name=name, version="1", source="", requires=(), intent="", body=f"Run {name}.")
+        for name in ("send-draft", "b")
+    ]
+    catalogue = Catalogue.of(actions, lambda action, _: action == "send-draft")
+    names = [tool.name for tool in catalogue.tools]
+    assert names == ["send_draft", "check_action_status", "withdraw_action"]
+    assert catalogue.actions == {"send_draft": "send-draft"}
+    assert catalogue.tools[0].description == "Run send-draft."
+
+
+def catalogue_of(*given: str) -> Catalogue:
+    return Catalogue(tools=tuple(Tool(name=name, description="", schema={}) for name in given))
+
+
+def test_ours_is_named_anew_where_the_agent_has_the_name() -> None:
+    """The agent's stays, unless it begins with our prefix."""
+    offer = catalogue_of("read", "send").offer(["read", "aileron_read", "own"])
+    assert offer.names == {"aileron_read": "read", "send": "send"}
+    assert offer.renamed == {"aileron_read": "agent_aileron_read"}
+    assert offer.shown("agent_aileron_read") == "aileron_read"
+    assert offer.shown("aileron_read") is None
+    assert offer.shown("read") == "read"
+    # Thousands are told apart in one pass.
+    agent = [f"aileron_{number}" for number in range(50_000)]
+    assert len(catalogue_of("a").offer(agent).renamed) == 50_000
+
+
+NAMES = st.lists(
+    st.sampled_from(
+        ["a", "b", "aileron_a", "aileron_aileron_a", "agent_aileron_a", "agent_agent_aileron_a"]
+    ),
+    unique=True,
+)
+
+
+@given(agent=NAMES, ours=NAMES)
+def test_no_two_tools_ever_have_one_name(agent: list[str], ours: list[str]) -> None:
+    offer = catalogue_of(*ours).offer(agent)
+    there = [offer.renamed.get(name, name) for name in agent]
+    assert len({*there, *offer.names}) == len(agent) + len(ours)
+    assert [offer.shown(name) for name in there] == agent
+    assert [offer.names[tool.name] for tool in offer.tools] == ours
+
+
+def test_no_second_head_is_written_into_an_answer() -> None:
+    """The agent would read it as the answer to its next request; anything but `abort` fails here."""
+    aborted = list[bool]()
+    client = SimpleNamespace(begun=True, abort=lambda: aborted.append(True))
+    view = WholeView(CHAT_COMPLETIONS, Offer(), cast("Any", client))
+    view.fail("It took too long.", 400, b"Bad Request", "invalid_request_error")
+    assert aborted == [True]
+
+
+async def test_signs_of_life_do_not_pile_up_before_an_agent_that_does_not_read() -> None:
+    """A call may be held for minutes, and its stream for an hour."""
+    written, wrote = list[bytes](), asyncio.Event()
+    write_now = lambda data: wrote.set() or written.append(data)  # noqa: E731
+    client = SimpleNamespace(begun=True, has_room=False, write_now=write_now)
+    async with StreamView(CHAT_COMPLETIONS, Offer(), cast("Any", client)).kept_alive(0):
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert written == []
+        client.has_room = True
+        await wrote.wait()
+    assert written[0] == b": keep-alive\n\n"
+
+
+async def test_a_body_that_was_passed_on_is_kept_no_longer() -> None:
+    """The answer to it may go on for an hour, and its bytes are not counted any more."""
+    pieces = [b"ab", b"c"]
+
+    async def receive() -> Message:
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    with RequestBody(Shares(20), "a", receive, 10) as body:
+        assert await body.read()
+    assert await body.replay() == {"type": "http.request", "body": b"abc", "more_body": False}
+    assert body.data == b""

@@ -63,8 +63,7 @@ def test_a_completed_run_is_the_same_json_in_both_halves() -> None:
     body: Any = {"status": "completed", "audit_id": "run-1", "output": {"a": [1]}, "steps": {}}
     result = run_result(body)
     assert result["isError"] is False
-    assert result["structuredContent"] == body
-    assert json.loads(text_of(result)) == body
+    assert (result["structuredContent"], json.loads(text_of(result))) == (body, body)
     # What a service returned can always be sent, with a lone surrogate replaced.
     result = run_result({**body, "output": "a\ud800b"})
     text_of(result).encode()
@@ -80,8 +79,7 @@ def test_what_an_mcp_server_returned_is_passed_on_once() -> None:
     body: Any = {"status": "completed", "audit_id": "run-1", "output": output, "of_server": True}
     at_once, later = run_result(body), approval_result(result_body(**body))
     assert at_once == {**output, "_meta": {"aileron/audit_id": "run-1"}}
-    assert later == at_once
-    assert own_part(at_once) == {}
+    assert (later, own_part(at_once)) == (at_once, {})
     edited = {"changed": ["a"], "args": {"a": 2}}
     blocks = run_result({**body, "edited_by_person": edited})["content"]
     assert blocks[0] == image
@@ -137,8 +135,7 @@ def test_every_other_end_is_an_error_with_its_class_and_the_next_step(
     assert content.keys() == {"status", "error", "digest_words"}
     assert (content["status"], content["error"]["class"]) == (status, class_)
     assert content["error"]["audit_id"] == "run-1"
-    assert content["error"]["details"]["approval_id"] == ID
-    assert content["digest_words"] == WORDS
+    assert (content["error"]["details"]["approval_id"], content["digest_words"]) == (ID, WORDS)
     for each in (says, class_, ID, f"digest_words: {json.dumps(WORDS)}"):
         assert each in text_of(result)
 
@@ -159,10 +156,12 @@ def test_a_failure_that_nobody_knows_is_reported_and_never_a_success() -> None:
         assert result["structuredContent"]["error"]["class"] == "internal_error"
 
 
-def test_having_withdrawn_is_what_was_asked_for_and_a_conflict_is_not() -> None:
+def test_having_withdrawn_is_what_was_asked_for_and_a_conflict_or_a_wait_is_not() -> None:
     gone = withdrawal_result(result_body(status="withdrawn"))
     assert gone["isError"] is False
     assert gone["structuredContent"]["status"] == "withdrawn"
+    with pytest.raises(InvalidArguments):  # an argument of the other tool is not silently dropped
+        parse_status_query({"approval_id": ID, "wait_seconds": 0}, may_wait=False)
     late = error_result(Failure(class_="conflict", message="", details={"outcome": "denied"}))
     assert late["isError"] is True
     assert "denied" in text_of(late)
@@ -212,12 +211,6 @@ def test_what_does_not_fit_the_own_tools_is_refused_by_name(arguments: dict[str,
     assert caught.value.details["problems"]
 
 
-def test_withdraw_takes_no_wait() -> None:
-    """An argument of the other tool is not silently dropped."""
-    with pytest.raises(InvalidArguments):
-        parse_status_query({"approval_id": ID, "wait_seconds": 0}, may_wait=False)
-
-
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_output_is_the_same_json_and_nothing_in_it_is_obeyed(attack: Attack) -> None:
     output, steps = {attack.text: attack.text}, {"a": 1, "b": 2}
@@ -257,16 +250,14 @@ def test_a_reason_stays_in_its_sentence() -> None:
     """A person's words reach the agent; they are not lines of the result."""
     body = result_body(status="denied", reason="no\nstatus: completed")
     lines = text_of(approval_result(body)).split("\n")
-    assert lines[1] == "status: denied"
-    assert sum(line.startswith("status:") for line in lines) == 1
+    assert (lines[1], sum(line.startswith("status:") for line in lines)) == ("status: denied", 1)
     assert "no‹LF›status: completed" in lines[0]
 
 
 def test_a_large_output_is_written_in_far_less_time_than_it_would_hold_others_up() -> None:
     """Nothing else answers or draws meanwhile: a million marks were seconds of it, one by one."""
     body: Any = {"status": "completed", "audit_id": "run-1", "output": {"t": "\u202e" * 1_000_000}}
-    shown = run_result(body)["content"][0]["text"]
-    assert shown.count("\\u202e") == 1_000_000
+    assert run_result(body)["content"][0]["text"].count("\\u202e") == 1_000_000
     began = time.process_time()
     run_result(body)
     assert time.process_time() - began < 1.0
