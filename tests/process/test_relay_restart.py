@@ -182,7 +182,7 @@ def test_a_call_that_no_console_took_is_safe_to_repeat(killable: ProcessConsole,
         for name in ("run/console.sock", "daemon.json"):  # nobody finds the console any more
             (killable.home / name).rename(killable.home / f"{name}.away")
     relay.send("tools/call", 2, name="read_inbox", arguments={})
-    answers = {answer["id"]: answer for answer in (relay.answer_of(1, 2), relay.answer_of(1, 2))}
+    answers = {answer["id"]: answer for answer in (relay.answer(1, 2), relay.answer(1, 2))}
     assert "may have run. Do not repeat it" in answers[1]["result"]["content"][0]["text"]
     assert "safe to repeat" in answers[2]["error"]["message"]
     assert relay.outcome()[0] == 69

@@ -59,7 +59,6 @@ from aileron_core.vault.secret import Secret
 from examples.mailbox import Mailbox
 
 ROOT = Path(__file__).parents[2]
-
 DRAFT = "r-8842190447"
 """The first draft in a fresh mailbox: to Anna Brandt, `Q3 numbers`."""
 PATIENCE = 60.0

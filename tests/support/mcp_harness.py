@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "token-of-the-first-session"
 OTHER_TOKEN = "token-of-the-second-session"
+RELAY = (sys.executable, "-m", "aileron_mcp.relay")
 _STALLS = "local://tests/stalls"
 _STALLING = '(module (memory (export "memory") 1) (func (export "_start") (loop $on (br $on))))'
 _MANIFEST = f"""[connector]
@@ -274,11 +275,6 @@ class ThreadConsole:
     def on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self.served.loop).result(60)
 
-    def session_of(self, token: str) -> str:
-        found = self.served.app.sessions.authenticate(token)
-        assert found is not None
-        return found.session_id
-
     def stop(self) -> None:
         self.served.loop.call_soon_threadsafe(self.served.stop.set)
         self._thread.join(60)
@@ -324,10 +320,6 @@ class ProcessConsole:
             stream.close()
 
 
-def relay_command() -> list[str]:
-    return [sys.executable, "-m", "aileron_mcp.relay"]
-
-
 def relay_environment(home: Path, **extra: str) -> dict[str, str]:
     """Return an environment without anything of the test run's own agent variables."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("AILERON_")}
@@ -339,8 +331,7 @@ class RawRelay:
 
     def __init__(self, home: Path, **extra: str) -> None:
         pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        environment = relay_environment(home, **extra)
-        self.process = subprocess.Popen(relay_command(), env=environment, **pipes)
+        self.process = subprocess.Popen(RELAY, env=relay_environment(home, **extra), **pipes)
 
     def send_line(self, line: bytes) -> None:
         assert self.process.stdin is not None
@@ -359,10 +350,7 @@ class RawRelay:
         assert line, self.process.stderr and self.process.stderr.read()
         return json.loads(line)
 
-    def answer(self, id_: Any) -> dict[str, Any]:
-        return self.answer_of(id_)
-
-    def answer_of(self, *ids: Any) -> dict[str, Any]:
+    def answer(self, *ids: Any) -> dict[str, Any]:
         while (message := self.read()).get("id") not in ids or "method" in message:
             pass
         return message
@@ -405,7 +393,7 @@ async def official_client(
     async with contextlib.AsyncExitStack() as stack:
         server: Any
         if how == "relay":
-            command, *arguments = relay_command()
+            command, *arguments = RELAY
             environment = relay_environment(console.home, AILERON_TOKEN=TOKEN)
             server = StdioServerParameters(command=command, args=arguments, env=environment)
         else:

@@ -247,8 +247,7 @@ class Console:
         headers = {"Authorization": f"Bearer {more['token']}"} if "token" in more else {}
         connection.request("GET", f"/v1/sessions/{session_id}/hold", headers=headers)
         response = connection.getresponse()
-        assert response.status == 200
-        assert response.readline() == b": held\n"
+        assert (response.status, response.readline()) == (200, b": held\n")
         try:
             yield response
         finally:
@@ -343,8 +342,7 @@ def completed(
     *words: str, env: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None
 ) -> Done:
     """Run `aileron` with these *words* alone to its end; it never prints a traceback."""
-    command = [*CLI, *words]
-    done = run_forked(command, stdin, env={**os.environ, **(env or {})}, cwd=cwd)
+    done = run_forked([*CLI, *words], stdin, env={**os.environ, **(env or {})}, cwd=cwd)
     assert "Traceback" not in done.stderr
     return done
 

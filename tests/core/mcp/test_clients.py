@@ -13,7 +13,6 @@ from tests.support.mcp_harness import TOKEN, ThreadConsole, official_client
 from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
 
 pytestmark = pytest.mark.anyio
-
 OLD, NEW = "legacy", "2026-07-28"
 ERAS = [("http", OLD), ("http", NEW), ("relay", OLD), ("relay", NEW), ("relay", "auto")]
 WAYS = pytest.mark.parametrize(("how", "era"), ERAS)
@@ -37,7 +36,8 @@ async def test_a_client_lists_actions_and_runs(console: ThreadConsole, how: str,
     assert capability["listChanged"] is True
     assert not result.is_error
     assert result.structured_content["output"]["args"] == {"text": "hello"}
-    assert console.control.state()["runs"][-1]["session"] == console.session_of(TOKEN)
+    session = console.served.app.sessions.authenticate(TOKEN)
+    assert console.control.state()["runs"][-1]["session"] == session.session_id
 
 
 @WAYS
@@ -61,15 +61,27 @@ async def test_a_decision_in_the_hold_is_told(patient: ThreadConsole, how: str, 
 
 @EACH_WAY
 async def test_what_waits_is_found_by_its_id(console: ThreadConsole, how: str, era: str) -> None:
-    """Decided after the hold, or withdrawn: while it waits, and not twice."""
+    """Decided after the hold, or withdrawn: while it waits, and not twice.
+
+    The protocol wants each progress greater than the one before; the last one says that the wait is done.
+    """
+    seen: list[tuple[float, float | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total))
+
     async with official_client(console, how, era) as client:
-        pending = await client.call_tool("send_draft", {"text": f"later {how} {era}"})
+        later = {"text": f"later {how} {era}"}
+        pending = await client.call_tool("send_draft", later, progress_callback=on_progress)
+        assert len(seen) > 1
+        assert all(before < after for (before, _), (after, _) in pairwise(seen))
+        assert seen[-1] == (2.0, 2.0)
         assert not pending.is_error
         assert pending.structured_content["status"] == "pending_approval"
         console.control.approve()
         arguments = {"approval_id": pending.structured_content["approval_id"], "wait_seconds": 5}
         done = await client.call_tool("check_action_status", arguments)
-        assert done.structured_content["output"]["args"] == {"text": f"later {how} {era}"}
+        assert done.structured_content["output"]["args"] == later
         pending = await client.call_tool("send_draft", {"text": f"oops {how} {era}"})
         named = {"approval_id": pending.structured_content["approval_id"]}
         gone = await client.call_tool("withdraw_action", named)
@@ -78,22 +90,6 @@ async def test_what_waits_is_found_by_its_id(console: ThreadConsole, how: str, e
     assert not gone.is_error
     assert twice.structured_content["error"]["class"] == "conflict"
     assert state.structured_content["status"] == "withdrawn"
-
-
-@EACH_WAY
-async def test_progress_grows_up_to_the_end(console: ThreadConsole, how: str, era: str) -> None:
-    """The protocol wants each greater than the one before; the last one says that the wait is done."""
-    seen: list[tuple[float, float | None]] = []
-
-    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        seen.append((progress, total))
-
-    async with official_client(console, how, era) as client:
-        arguments = {"text": f"slow {how} {era}"}
-        await client.call_tool("send_draft", arguments, progress_callback=on_progress)
-    assert len(seen) > 1
-    assert all(before < after for (before, _), (after, _) in pairwise(seen))
-    assert seen[-1] == (2.0, 2.0)
 
 
 @WAYS
@@ -120,8 +116,7 @@ async def test_a_call_given_up_stays(patient: ThreadConsole, how: str, era: str)
             await until_held(0)
             (left,) = patient.control.state()["approvals"][before:]
             assert left["status"] == "pending_approval"
-            again = await client.call_tool("read_inbox", {"text": "still here"})
-            assert not again.is_error
+            assert not (await client.call_tool("read_inbox", {"text": "still here"})).is_error
 
 
 @pytest.mark.parametrize("how", ["http", "relay"])

@@ -18,7 +18,6 @@ from aileron_mcp.lazy_mount import LazyMcpApp
 from tests.support.mcp_harness import NEW, OTHER_TOKEN, TOKEN, ThreadConsole
 
 pytestmark = pytest.mark.anyio
-
 CLIENT = {"name": "x", "version": "1"}
 PARAMS = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PARAMS}
@@ -154,8 +153,7 @@ async def test_what_the_package_refuses_has_the_one_error_body(agent: httpx.Asyn
         (405, other_method, "POST"),
         (406, accepting, "Accept"),
     ):
-        assert answer.status_code == status
-        assert answer.headers["content-type"] == "application/json"
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
         assert answer.json()["error"]["class"] == "invalid_request"
         assert names in answer.json()["error"]["message"]
     assert other_method.headers["allow"] == "POST"
@@ -183,8 +181,7 @@ async def test_what_a_client_says_of_itself_is_bounded(
     mine = await greeted(agent)
     for headers in ({}, mine):
         refused = await agent.post("/mcp", json=message, headers=headers)
-        assert refused.status_code == 413
-        assert refused.json()["error"]["class"] == "payload_too_large"
+        assert (refused.status_code, refused.json()["error"]["class"]) == (413, "payload_too_large")
         assert "mcp-session-id" not in refused.headers
     assert (await agent.post("/mcp", json=LIST, headers=mine)).status_code == 200
     # A call of the new era says who the client is, anew; its arguments are not bounded by that.

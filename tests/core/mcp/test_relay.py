@@ -21,13 +21,13 @@ from aileron_mcp.relay.relay import Relay
 from tests.support.impostors import http_answer, scripted_console
 from tests.support.mcp_harness import (
     NEW,
+    RELAY,
     ROOT,
     TOKEN,
     RawRelay,
     ThreadConsole,
     eventually,
     listen_unix,
-    relay_command,
 )
 
 
@@ -64,7 +64,9 @@ def test_bad_lines_and_idle_cancels_do_not_end_the_relay(relay: RawRelay) -> Non
     assert relay.answer(10)["result"] == {}
 
 
-def test_what_is_refused_comes_back_with_the_requests_own_id(console: ThreadConsole) -> None:
+def test_what_is_refused_or_in_a_batch_comes_back_with_the_requests_own_id(
+    console: ThreadConsole,
+) -> None:
     """The server answers some mistakes without an id; the client still learns which request it was."""
     relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.send("tools/list", "too early")
@@ -79,15 +81,11 @@ def test_what_is_refused_comes_back_with_the_requests_own_id(console: ThreadCons
     relay.send("tools/call", 4, name="read\r\nX-Bad: 1", arguments={}, _meta=NEW)
     assert relay.answer(4)["result"]["isError"]
     assert relay.end() == (0, "")
-
-
-def test_a_batch_of_the_oldest_era_is_served_one_by_one(console: ThreadConsole) -> None:
     relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
-    relay.handshake("2025-03-26")
+    relay.handshake("2025-03-26")  # the oldest era, whose batch is served one by one
     batch = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in (1, 2)]
     relay.send_line(json.dumps([*batch, 3]).encode())
-    answers = [relay.read() for _ in range(3)]
-    assert {json.dumps(a["id"]) for a in answers} == {"1", "2", "null"}
+    assert {json.dumps(relay.read()["id"]) for _ in range(3)} == {"1", "2", "null"}
     assert relay.end() == (0, "")
 
 
@@ -95,8 +93,7 @@ def test_big_messages_pass_whole_up_to_four_mebibytes(relay: RawRelay) -> None:
     """With every kind of character each way; the client of a larger one does not wait for ever."""
     text = "é\u2028\n\x00\U0001f600" * 30_000  # almost the megabyte that the console takes
     relay.send("tools/call", 1, name="read_inbox", arguments={"text": text})
-    result = relay.answer(1)["result"]
-    assert result["structuredContent"]["output"]["args"]["text"] == text
+    assert relay.answer(1)["result"]["structuredContent"]["output"]["args"]["text"] == text
     relay.send("tools/call", 5, name="read_inbox", arguments={"text": "a" * (5 * 1024 * 1024)})
     answer = relay.answer(5)
     assert answer["error"]["code"] == -32600
@@ -126,8 +123,7 @@ def test_a_relay_that_ends_leaves_what_is_held(
     """Nothing keeps it: no hold, no stream; where nobody said goodbye, the console sees the connection drop."""
     relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
-    meta = {"_meta": era} if era else {}
-    relay.send("tools/call", 1, name="send_draft", arguments={}, **meta)
+    relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
     eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
     if killed:
         relay.process.kill()
@@ -295,10 +291,8 @@ def test_requests_wait_for_a_console_that_comes_wherever_its_home_is(tmp_path: P
 
 @pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--nonsense", 2), ("a", 2)])
 def test_it_takes_no_arguments_but_help_and_version(argument: str, code: int) -> None:
-    command = [*relay_command(), argument]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20)
-    assert done.returncode == code
-    assert ("AILERON_TOKEN_FILE" in done.stdout) == (code == 0)
+    done = subprocess.run([*RELAY, argument], cwd=ROOT, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, "AILERON_TOKEN_FILE" in done.stdout) == (code, code == 0)
     assert ("Usage:" in done.stderr) == (code == 2)
 
 

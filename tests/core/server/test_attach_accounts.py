@@ -33,7 +33,6 @@ from tests.support.review_harness import serving
 from tests.support.scripted_guest import furnish_guest
 
 __all__ = ["place"]
-
 NAME = "api_key/scripted/work"
 
 
@@ -190,8 +189,7 @@ async def test_what_is_done_with_accounts_names_the_signed_intent(console: Conso
     assert "vault is locked" in (await console.hears(AccountRefused)).message
 
     done = [each for each in await core.records() if each.get("hand") and "asked" in each]
-    events = [each["event"] for each in done]
-    assert events == ["binding.remembered", "run.has_account", *intents]
+    assert [each["event"] for each in done] == ["binding.remembered", "run.has_account", *intents]
     assert {each["hand"] for each in done} == {"attached 1"}
     assert audit_problems(core.app.home.path) == []
     for of, name in {

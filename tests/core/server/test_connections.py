@@ -16,6 +16,10 @@ from tests.support.core_harness import PATIENCE
 
 SOON = 5.0
 """Seconds in which an honest client must have its answer, on a busy machine too."""
+_RUN = (
+    b"POST /v1/actions/x/run HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n"
+    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+)
 
 
 async def trickled(client: Client, meanwhile: Callable[[], object] | None = None) -> int:
@@ -158,13 +162,8 @@ async def test_a_sessions_slow_body_ends_its_connection(monkeypatch: pytest.Monk
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         streaming = await gateway.asking(b"POST", b"/v1/responses", b"Transfer-Encoding: chunked")
         client = await gateway.client()
-        client.writer.write(
-            b"POST /v1/actions/x/run HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n"
-            b"Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n"
-            % (client.host, gateway.session.token.encode())
-        )
-        speak = partial(streaming.writer.write, b"1\r\nx\r\n")
-        spoken = await trickled(client, speak)
+        client.writer.write(_RUN % (client.host, gateway.session.token.encode(), 9999))
+        spoken = await trickled(client, partial(streaming.writer.write, b"1\r\nx\r\n"))
         streaming.writer.write(b"0\r\n\r\n")
         assert (await streaming.answer())[1] == b"ok"
         assert gateway.upstream.seen[-1].body == b"x" * spoken
@@ -174,17 +173,13 @@ async def test_a_body_that_stops_ends_its_connection(monkeypatch: pytest.MonkeyP
     """What is kept until it is whole has to come; what the gateway passes on at once may pause."""
     monkeypatch.setattr(http_protocol, "PROGRESS_SECONDS", 1.0, raising=False)
     async with passing() as gateway, asyncio.timeout(30):
-        head = (
-            b"POST /v1/actions/x/run HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n"
-            b"Content-Type: application/json\r\nContent-Length: 99999\r\n\r\n"
-        )
+        token, left = gateway.session.token.encode(), 99999
         streaming, moving = await gateway.client(), await gateway.client()
         await streaming.send(b"POST", b"/v1/responses", b"Content-Length: 1")
-        moving.writer.write(head % (moving.host, gateway.session.token.encode()))
-        left = 99999
+        moving.writer.write(_RUN % (moving.host, token, left))
         for _ in range(2):  # so that the one that goes on outlives the time twice
             stopped = await gateway.client()
-            stopped.writer.write(head % (stopped.host, gateway.session.token.encode()) + b"{")
+            stopped.writer.write(_RUN % (stopped.host, token, 99999) + b"{")
             ended = asyncio.ensure_future(stopped.reader.read())
             while not ended.done():
                 moving.writer.write(b"x")

@@ -62,8 +62,7 @@ async def test_a_confirmed_device_approves_what_it_saw(review: Review, mailbox: 
     assert (ended.state, ended.decided_by, ended.hand) == ("completed", "person", hand)
     assert writes(mailbox).count("POST send") == 1
     (approved,) = await core.records("approval.approved")
-    assert approved["hand"] == hand
-    assert json.loads(approved["signed"])["shown"] == device.shown
+    assert (approved["hand"], json.loads(approved["signed"])["shown"]) == (hand, device.shown)
     assert [each["words"] for each in await core.records("device.paired")] == [list(device.words)]
     assert (await core.opened(view.run_id)).approval.hand == hand
     assert audit_problems(core.app.home.path) == []
@@ -84,8 +83,7 @@ async def test_a_pairing_needs_a_right_link_and_its_fixed_key(
     assert error_of(await review.device().redeem(link)) == "forbidden"
     assert review.shown()[0].pid is None
     device.key = new_key()
-    assert error_of(await device.show_key()) == "unauthorized"
-    assert review.shown() == ()
+    assert (error_of(await device.show_key()), review.shown()) == ("unauthorized", ())
     (refused,) = await review.core.records("device.refused")
     assert (refused["actor"], refused["device"]) == ("aileron", device.device_id)
 
@@ -126,8 +124,7 @@ async def test_a_hidden_program_is_refused(
 
 async def test_no_more_than_four_and_a_person_may_refuse_one(review: Review) -> None:
     devices = [await review.unconfirmed() for _ in range(MOST_DEVICES)]
-    fifth = review.device()
-    assert error_of(await fifth.redeem(await review.link())) == "conflict"
+    assert error_of(await review.device().redeem(await review.link())) == "conflict"
     waiting = asyncio.create_task(devices[0].post("wait", {}))
     await asyncio.sleep(0)
     await review.core.do(EndDevice(device_id=devices[0].device_id))
@@ -261,8 +258,7 @@ async def test_a_proxy_that_the_person_named_passes_and_is_linked_to(review: Rev
 async def test_settings_that_nobody_accepted_are_not_in_force(protected: None, core: Core) -> None:
     """With a vault: another program may have written the file, and a link would lead there."""
     await core.do(MakeLink())
-    assert core.last(LinkMade).elsewhere == ""
-    assert core.app.devices.hosts == core.app.address.hosts
+    assert (core.last(LinkMade).elsewhere, core.app.devices.hosts) == ("", core.app.address.hosts)
     assert core.app.devices.arm_ms == 400
 
 
@@ -281,15 +277,13 @@ async def test_what_was_not_seen_asks_for_a_second_press(review: Review, mailbox
         assert again.json() == {"ask": "15 lines were not seen.", "unseen": 15}
 
     body = {"id": item["id"], "version": item["version"], "n": 2}
-    part = await device.post("part", body)
-    assert sha256_hex(part.content) == item["parts"][1]["sha256"]
+    assert sha256_hex((await device.post("part", body)).content) == item["parts"][1]["sha256"]
     assert error_of(await device.post("part", {**body, "n": 3})) == "invalid_request"
     assert error_of(await device.post("part", {**body, "version": 99})) == "not_found"
     fewer = await device.decide("approve", unseen=15, seen=[[0, 9], [5, 24]])
     assert fewer.json() == {"ask": "10 lines were not seen.", "unseen": 10}
     assert writes(mailbox).count("POST send") == 0
-    done = await device.decide("approve", unseen=10, seen=[[0, 9], [5, 24]])
-    assert done.status_code == 200
+    assert (await device.decide("approve", unseen=10, seen=[[0, 9], [5, 24]])).status_code == 200
     await core.ended(view)
     (approved,) = await core.records("approval.approved")
     assert approved["unseen_lines"] == json.loads(approved["signed"])["unseen"] == 10
@@ -331,8 +325,7 @@ async def test_an_answer_counts_for_what_was_sent_last_and_is_still_so(review: R
     other.item, other.shown = device.item, device.shown
     assert error_of(await other.decide("approve")) == "not_found"
     review.drawing.offer_of = lambda _verdict, _unseen: Offer(why_not="All calls are on hold.")
-    answer = await device.decide("approve")
-    assert answer.json()["error"]["message"] == "All calls are on hold."
+    assert (await device.decide("approve")).json()["error"]["message"] == "All calls are on hold."
     review.drawing.offer_of = lambda _verdict, _unseen: Offer()
     await core.app.approvals.refresh(second.approval_id)
     await core.looked(second.approval_id, after=second.version)
@@ -413,15 +406,13 @@ async def test_bad_input_is_refused_and_decides_nothing(review: Review, mailbox:
         text = json.dumps(device.answer("approve"))
         begin, end = re.search(r'"decision": \{.*?\}', text).span()  # type: ignore[union-attr]
         at = draw.randrange(begin, end)
-        put = draw.choice('0123456789abcdef"{}[]:, -')
-        changed_text = text[:at] + put + text[at + 1 :]
+        changed_text = text[:at] + draw.choice('0123456789abcdef"{}[]:, -') + text[at + 1 :]
         with contextlib.suppress(ValueError):
             if json.loads(changed_text) == json.loads(text):
                 continue
         answer = await device.post("decide", changed_text.encode())
         assert answer.status_code in (400, 404, 409), changed_text
-    assert core.live(view).row.state == "pending"
-    assert await core.records("approval.approved") == []
+    assert (core.live(view).row.state, await core.records("approval.approved")) == ("pending", [])
     assert writes(mailbox).count("POST send") == 0
 
 
@@ -557,12 +548,10 @@ async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Re
     for number, change in enumerate(changes):
         assert len(found(change)) == 1, number
     answer = next(each for each in bodies if each["event"] == "approval.approved")
-    answers = DeviceAnswers()
-    assert any(map(answers.problem, [*bodies, answer])), "the same answer once more"
+    assert any(map(DeviceAnswers().problem, [*bodies, answer])), "the same answer once more"
     started = next(each for each in bodies if each["event"] == "console.started")
     at = bodies.index(answer)
-    restarted = DeviceAnswers()
-    assert any(map(restarted.problem, [*bodies[:at], started, *bodies[at:]]))
+    assert any(map(DeviceAnswers().problem, [*bodies[:at], started, *bodies[at:]]))
     for event in ("device.ended", "device.refused"):
         over = {"event": event, "device": device.device_id, "hand": "-".join(device.words)}
         late = map(DeviceAnswers().problem, [*bodies[:at], over, *bodies[at:]])

@@ -35,8 +35,6 @@ from tests.support.tls_service import Authority
 from tests.support.variants import ALL
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
-
-
 _API = "/review/api/link"
 _TRIES = """async ([console, body]) => {
   const frame = (name, of) => new Promise((done) => {
@@ -223,17 +221,15 @@ async def test_behind_a_proxy_the_page_pairs_and_decides(
     port, authority = quiet_port(), Authority(tmp_path)
     authority.context("box.example")
     origin = f"https://box.example:{port}"
-    rules = "--host-resolver-rules=MAP box.example 127.0.0.1"
     certificate = tmp_path / "box.example.pem"
     certificate.write_bytes(certificate.read_bytes() + authority.file.read_bytes())
     async with (
         start(settings=Settings(review_origins=(origin,))) as core,
-        chromium(rules, trusting(authority)) as browser,
+        chromium("--host-resolver-rules=MAP box.example 127.0.0.1", trusting(authority)) as browser,
         reviewed(core, browser) as review,
     ):
         view = await core.ask()
-        backend = int(core.app.address.url.rpartition(":")[2])
-        server = documented(port, backend, certificate)
+        server = documented(port, int(core.app.address.url.rpartition(":")[2]), certificate)
         settings = tmp_path / "nginx.conf"
         paths = "".join(
             f"{each}_temp_path {tmp_path}/{each};"
@@ -311,7 +307,6 @@ _TEXT_OF_A_PAGE = """[
   [...new Set(document.body.textContent)].join(''),
   Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - innerWidth,
 ]"""
-
 _TITLE, _ROW = "document.getElementById('title')", "document.querySelector('#rows .about')"
 _FORGET = f"({_TITLE}.replaceChildren(), {_ROW}.replaceChildren())"
 
@@ -334,8 +329,7 @@ async def test_no_text_from_outside_is_more_than_text_in_firefox(core: Core) -> 
         await page.until(f"{_TITLE}.hasChildNodes()")
         for attack in (Attack("plain", "plain"), Attack("all", everything(700)), html):
             text = cut_to(attack, 3_000)
-            views = hostile_snapshot(core.app.clock.now(), lambda text=text: text).approvals
-            for view in views:
+            for view in hostile_snapshot(core.app.clock.now(), lambda text=text: text).approvals:
                 await page.run(_FORGET)
                 drawing.other = view
                 core.app.approvals.requester_changed(core.session.session_id)

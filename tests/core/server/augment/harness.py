@@ -22,13 +22,7 @@ from aileron_core.server.augment.room import AugmentRoom
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
 from tests.core.server.augment.scripted_model import ScriptedModel
-from tests.core.server.gateway.harness import (
-    Answering,
-    Client,
-    Gateway,
-    Upstream,
-    listening_console,
-)
+from tests.core.server.gateway.harness import Answering, Client, Gateway, Upstream, open_console
 from tests.support.core_harness import PATIENCE, open_session
 from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
 
@@ -40,8 +34,8 @@ WIRE_AND_STREAM = pytest.mark.parametrize(
     ("wire", "stream"),
     [("messages", False), ("messages", True), ("chat", True), ("responses", False)],
 )
-MESSAGES = [{"role": "user", "content": "send it"}]
 """For what no format does in a way of its own: each format, whole and streamed."""
+MESSAGES = [{"role": "user", "content": "send it"}]
 KEY = "sk-of-the-agent"
 LAUNCHED = {"agent": "script", "opened_by": "launch", "augment": True}
 """Terms of a session."""
@@ -261,8 +255,7 @@ class Augmented(Gateway):
         await self.app.approvals.approve(view.approval_id, view.digest)
 
     async def deny(self, reason: str) -> None:
-        view = await self.waiting()
-        await self.app.approvals.deny(view.approval_id, reason)
+        await self.app.approvals.deny((await self.waiting()).approval_id, reason)
 
     async def until(self, ready: Callable[[], Any]) -> Any:
         """Return what *ready* returns once it is true; every turn of the loop looks again."""
@@ -309,5 +302,5 @@ async def augmenting(
         settings = Settings(gateway=gateway, hold_seconds=hold_seconds)
         made = AppOptions(settings=settings, accept_installed=True, **options)
         terms = LAUNCHED | {"augment": augment}
-        async with listening_console(made, furnish=furnish, **terms) as members:
+        async with open_console(made, furnish=furnish, **terms) as members:
             yield Augmented(upstream=upstream, **members)

@@ -56,7 +56,6 @@ class ScriptedModel:
         self.answers = list(answers)
         self.requests: list[dict[str, Any]] = []
         self.seen: list[Seen] = []
-        self.heads: list[bytes] = []
         self.hold: asyncio.Event | None = None
         """Where there is one, a stream stops in its middle until it is set, and a whole answer before it."""
         self.asked = asyncio.Event()

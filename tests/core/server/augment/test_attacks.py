@@ -240,7 +240,7 @@ async def test_an_agents_headers_repeat_no_call_and_each_request_to_the_model_is
 
 
 async def test_runs_that_began_before_the_agent_hung_up_are_told_and_not_repeated() -> None:
-    """They take as long as they take; an equal request waits for their end, and loses none where it is given up too.
+    """They take as long as they take; an equal request waits for their end.
 
     Of two equal requests that were given up; a third waited for both, and was given up too.
     """
@@ -276,8 +276,8 @@ async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on
 ) -> None:
     """The call is still with the person; it is not made a second time, nor lost by a request that is refused.
 
-    It is kept in the moment of the hang-up: the equal request may have come with it, and be read in the same turn
-    of the event loop.
+    It is kept in the moment of the hang-up: the equal request may have come with it, and be read
+    in the same turn of the event loop.
     """
     call = Call("send_draft", {"text": "x"})
     model = ScriptedModel([call], [Text("passed")], [Text("It waits.")])

@@ -232,8 +232,10 @@ async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
         assert b"run-" not in answer
 
 
-async def test_what_is_told_is_withdrawn_once_nobody_reads_the_answer() -> None:
-    model = ScriptedModel(*([Call("send_draft", {"text": text})] for text in ("one", "two")))
+async def test_what_is_told_is_withdrawn_once_nobody_reads_it_or_the_console_stops() -> None:
+    """After its next start nobody would wait for it."""
+    calls = ([Call("send_draft", {"text": text})] for text in ("one", "two", "three"))
+    model = ScriptedModel(*calls, [Text("It was withdrawn.")])
     async with augmenting(model) as made:
         other = await made.sent("chat")
         await made.waiting()
@@ -244,13 +246,18 @@ async def test_what_is_told_is_withdrawn_once_nobody_reads_the_answer() -> None:
         agent.hang_up()
         await made.until(lambda: pending_count(made) == 1)
         other.hang_up()
-        assert sorted(await made.runs()) == [("send-draft", "pending"), ("send-draft", "withdrawn")]
+        pending, withdrawn = ("send-draft", "pending"), ("send-draft", "withdrawn")
+        assert sorted(await made.runs()) == [pending, withdrawn]
+        await made.sent("chat", ASKS)
+        await made.until(lambda: pending_count(made) == 2)
+        made.agents.draining.set()
+        await made.until(lambda: pending_count(made) == 1)
+        assert sorted(await made.runs()) == [pending, withdrawn, withdrawn]
 
 
 async def test_a_call_that_comes_to_wait_after_its_session_has_ended_is_withdrawn() -> None:
     """A client that is ended in that moment leaves nothing to approve."""
-    model = ScriptedModel([Call("send_draft", {"text": "x"})])
-    async with augmenting(model) as made:
+    async with augmenting(ScriptedModel([Call("send_draft", {"text": "x"})])) as made:
         run, may_end = made.agents.run, asyncio.Event()
 
         async def slow(*given: Any, **named: Any) -> Any:
@@ -264,17 +271,6 @@ async def test_a_call_that_comes_to_wait_after_its_session_has_ended_is_withdraw
         agent.hang_up()
         await made.app.console.carry_out(EndSession(session_id=made.session_id))
         may_end.set()
-        await made.until(lambda: pending_count(made) == 0)
-        assert await made.runs() == [("send-draft", "withdrawn")]
-
-
-async def test_what_is_told_is_withdrawn_where_the_console_stops() -> None:
-    """After its next start nobody would wait for it."""
-    model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("It was withdrawn.")])
-    async with augmenting(model) as made:
-        await made.sent("chat", ASKS)
-        await made.waiting()
-        made.agents.draining.set()
         await made.until(lambda: pending_count(made) == 0)
         assert await made.runs() == [("send-draft", "withdrawn")]
 
@@ -326,8 +322,7 @@ async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(
         assert side.transport.get_write_buffer_size() < MB
         assert (await made.agent(wire, stream=True).ask("read it")).text == "Read."
         await read_head(slow.reader)
-        body = b"".join(await read_chunks(slow.reader))
-        assert body.count(b"x" * 1000) >= times * 200
+        assert b"".join(await read_chunks(slow.reader)).count(b"x" * 1000) >= times * 200
 
 
 @EACH_WIRE

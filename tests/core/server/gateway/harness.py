@@ -74,8 +74,6 @@ def writes(data: bytes, *, closes: bool = False) -> Answering:
 
 
 fine = writes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
-
 STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
@@ -277,13 +275,12 @@ async def slow_client(gateway: Gateway, room: int = 64 * 1024) -> Client:
 def narrow(gateway: Gateway) -> None:
     """Have the kernel take little of what the gateway writes to its clients."""
     for side in gateway.server._server.server_state.connections:
-        raw = side.transport.get_extra_info("socket")
-        with socket.socket(fileno=os.dup(raw.fileno())) as own:
+        with socket.socket(fileno=os.dup(side.transport.get_extra_info("socket").fileno())) as own:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
 @contextlib.asynccontextmanager
-async def listening_console(
+async def open_console(
     options: AppOptions,
     *,
     furnish: Callable[[Path], object] = lambda _: None,
@@ -336,5 +333,5 @@ async def passing(
         url = f"http://127.0.0.1:{upstream.port}{base}"
         given = settings or GatewaySettings(anthropic=url, openai=url, gemini=url, inspect=inspect)
         options = AppOptions(settings=Settings(gateway=given), tracer=tracer)
-        async with listening_console(options, dialer=dialer) as made:
+        async with open_console(options, dialer=dialer) as made:
             yield Gateway(upstream=upstream, **made)

@@ -201,8 +201,7 @@ async def test_an_https_upstream_is_verified_by_name_and_a_ca_of_ones_own(tmp_pa
                     status, message = await answer_refused(gateway)
                     assert status == b"HTTP/1.1 502 Bad Gateway"
                     assert "its certificate is not trusted" in message
-        assert len(upstream.seen) == 2
-        assert upstream.connections == 1
+        assert (len(upstream.seen), upstream.connections) == (2, 1)
 
 
 @dataclass
@@ -251,8 +250,7 @@ async def test_an_https_upstream_is_reached_through_https_proxy(tmp_path: Path) 
             assert head.startswith(b"CONNECT api.openai.com:443 HTTP/1.1\r\n")
             assert b"\r\nHost: api.openai.com:443\r\n" in head
             assert b"\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n" in head
-            assert upstream.seen[0].lines == [b"Host: api.openai.com"]
-            assert names.asked == []
+            assert (upstream.seen[0].lines, names.asked) == ([b"Host: api.openai.com"], [])
             serve.status = b"407 Who are you"
             async with leading("", names, proxies=through, ca=ca) as gateway:
                 status, message = await answer_refused(gateway)
@@ -298,8 +296,7 @@ def test_the_proxy_is_as_set(monkeypatch: pytest.MonkeyPatch, names: tuple[str, 
 )
 def test_no_proxy_is_respected(no_proxy: str, url: str, through: bool) -> None:
     proxies = Proxies({"HTTPS_PROXY": "proxy.example:3128", "NO_PROXY": no_proxy})
-    upstream = upstreams(GatewaySettings(openai=url))["openai"]
-    found = proxies.proxy_for(upstream)
+    found = proxies.proxy_for(upstreams(GatewaySettings(openai=url))["openai"])
     assert (found is not None) is through
     assert found is None or (found.host, found.port) == ("proxy.example", 3128)
 
@@ -318,8 +315,7 @@ def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -
     found = upstreams(load_settings(tmp_path / "config.toml").gateway)
     openai, anthropic = found["openai"], found["anthropic"]
     assert (openai.scheme, openai.host, openai.port) == ("http", "::1", 8080)
-    assert openai.base_path == b"/base"
-    assert (openai.authority, openai.configured) == ("[::1]:8080", True)
+    assert (openai.base_path, openai.authority, openai.configured) == (b"/base", "[::1]:8080", True)
     assert (anthropic.authority, anthropic.port) == ("x.example", 443)
     assert not found["gemini"].configured
 

@@ -54,8 +54,7 @@ async def streaming(gateway: Gateway, token: str | None = None) -> Client:
 )
 async def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(start: bytes) -> None:
     async with passing(writes(start, closes=True)) as gateway:
-        client = await gateway.asking(b"POST", b"/v1/messages", body=b"{}")
-        whole = await client.reader.read()
+        whole = await (await gateway.asking(b"POST", b"/v1/messages", body=b"{}")).reader.read()
         head, _, body = whole.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"hello" in body
@@ -178,8 +177,7 @@ async def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> 
             assert head.startswith(b"HTTP/1.1 200 ")
         head, _ = await client.ask(b"DELETE", b"/v1/files/1")
         assert head.startswith(b"HTTP/1.1 502 ")
-        deletes = [s for s in gateway.upstream.seen if s.line.startswith(b"DELETE")]
-        assert len(deletes) == 1
+        assert len([s for s in gateway.upstream.seen if s.line.startswith(b"DELETE")]) == 1
 
 
 async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +253,7 @@ async def test_a_slow_client_slows_its_upstream_and_fills_no_memory() -> None:
         await wait_until_stable(lambda: wrote + gateway.traffic.bytes_down)
         assert gateway.traffic.bytes_down < 16 * MB
         assert wrote < 24 * MB
-        head = await read_head(client.reader)
-        assert head.startswith(b"HTTP/1.1 200 ")
+        assert (await read_head(client.reader)).startswith(b"HTTP/1.1 200 ")
         left = total
         while left:
             left -= len(await client.reader.read(min(left, MB)))
@@ -307,8 +304,7 @@ async def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
     total = 64 * MB
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await read_head(reader)
-        assert head.startswith(b"POST /v1/responses ")
+        assert (await read_head(reader)).startswith(b"POST /v1/responses ")
         await release.wait()
         left = total
         while left:
@@ -350,8 +346,7 @@ async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
         await gateway.upstream.lost.get()
         head, _ = await gateway.get()
         assert head.startswith(b"HTTP/1.1 401 ")
-        view = gateway.app.traffic.view(other.session.session_id)
-        assert view.in_flight == 1
+        assert gateway.app.traffic.view(other.session.session_id).in_flight == 1
 
 
 async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> None:

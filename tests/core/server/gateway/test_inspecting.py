@@ -142,8 +142,7 @@ async def test_what_is_no_format_passes(body: bytes, caplog: pytest.LogCaptureFi
 
 async def test_a_call_of_a_tool_that_was_switched_off_marks_the_session() -> None:
     """Once for each tool; what goes through the gate does not."""
-    through = message_stream("mcp__aileron__Read", "WebFetch")
-    async with inspecting(says([through], SSE)) as gateway:
+    async with inspecting(says([message_stream("mcp__aileron__Read", "WebFetch")], SSE)) as gateway:
         await ask_model(await gateway.client())
         seen = await until_seen(gateway, by_name=(("WebFetch", 1), ("mcp__aileron__Read", 1)))
         assert seen.went_around == ()
@@ -215,8 +214,7 @@ async def test_an_answer_that_is_not_read_is_counted_with_the_reason() -> None:
         await ask_model(client)
         await ask_model(client, b"/v1/models", b"GET")
         await ask_model(client, b"/v1/messages/count_tokens")
-        seen = await until_seen(gateway, unread=(("compressed", 1), ("format", 2)))
-        assert seen.by_name == ()
+        assert (await until_seen(gateway, unread=(("compressed", 1), ("format", 2)))).by_name == ()
 
 
 @pytest.mark.parametrize("augment", [False, True])

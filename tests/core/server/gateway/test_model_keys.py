@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 import pytest
 
@@ -47,9 +47,6 @@ PATHS = {
 }
 STATUS_OF_LOCKED = {"anthropic": "api_error", "openai": "server_error", "gemini": "UNAVAILABLE"}
 
-Answered: TypeAlias = tuple[bytes, bytes]
-"""Head and body."""
-
 
 @dataclass(kw_only=True)
 class Keyed:
@@ -68,7 +65,7 @@ class Keyed:
         name, before = HEADERS[provider]
         return name + b": " + before + (self.placeholder if value is None else value)
 
-    async def ask(self, provider: str = "openai", value: bytes | None = None) -> Answered:
+    async def ask(self, provider: str = "openai", value: bytes | None = None) -> Any:
         """Ask a model over the session's own connection, see `line`."""
         return await self.client.ask(b"POST", PATHS[provider], self.line(provider, value))
 
@@ -80,9 +77,8 @@ class Keyed:
 
     @property
     def waits(self) -> bool:
-        session_id = self.opened.session.session_id
         views = {each.session_id: each for each in self.gateway.app.publisher.sessions()}
-        return views[session_id].waits_for_vault
+        return views[self.opened.session.session_id].waits_for_vault
 
     async def records(self) -> list[dict[str, object]]:
         """Return the audit's records, once everything that passed is on record."""
@@ -127,8 +123,7 @@ async def test_the_key_replaces_its_placeholder_in_a_header(provider: str, tmp_p
         assert head.startswith(b"HTTP/1.1 200")
         assert answer == b"ok"
         (seen,) = made.upstream.seen
-        assert seen.line == b"POST " + target + b" HTTP/1.1"
-        assert seen.body == body
+        assert (seen.line, seen.body) == (b"POST " + target + b" HTTP/1.1", body)
         assert seen.lines == [
             b"Host: models.example:%d" % made.upstream.port,
             made.line(provider, KEY),
@@ -171,10 +166,7 @@ async def test_elsewhere_a_request_with_the_placeholder_is_refused(tmp_path: Pat
         nearby = (b"GET /v1/models/../files", b"GET /v1/models/%2e%2e%2ffiles")
         slashes = (b"POST /v1/responses/", b"POST //v1/responses")
         batches = (b"GET /v1/messages/batches", b"POST /v1/messages/batches")
-        tuned = (
-            b"DELETE /v1beta/tunedModels/mine",
-            b"POST /v1beta/tunedModels/mine:generateContent",
-        )
+        tuned = (b"DELETE /v1beta/tunedModels/x", b"POST /v1beta/tunedModels/x:generateContent")
         actions = (b"GET /v1beta/models/x:anything", b"POST /v1beta/models/x:batchGenerateContent")
         for provider, asked, lines in (
             *(("openai", each, ()) for each in (*files, *nearby, *slashes)),
@@ -365,8 +357,7 @@ async def test_without_a_vault_there_is_none_to_wait_for() -> None:
     """`require_unlocked` is about a vault that exists."""
     async with passing() as first:
         url = f"http://127.0.0.1:{first.upstream.port}"
-        settings = GatewaySettings(openai=url, require_unlocked=True)
-        async with passing(settings=settings) as gateway:
+        async with passing(settings=GatewaySettings(openai=url, require_unlocked=True)) as gateway:
             assert (await gateway.get())[1] == b"ok"
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.core.server.gateway.harness import (
     EACH_LOOP,
     PATIENCE,
+    STREAM_HEAD,
     Client,
     Gateway,
     Seen,
@@ -36,21 +37,7 @@ async def test_headers_for_one_hop_do_not_go_up_and_the_rest_does() -> None:
         client = await gateway.asking(b"POST", b"/v1/messages", *lines)
         assert await read_head(client.reader) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.writer.write(b"body")
-        assert (await client.answer())[1] == b"ok"
-        assert gateway.upstream.seen[1].body == b"body"
-
-
-async def test_an_upstreams_base_path_stands_before_the_requests_own() -> None:
-    async with passing(base="/base/path") as gateway:
-        client = await gateway.client()
-        for target, up in (
-            (b"/v1/models", b"/base/path/v1/models"),
-            (b"", b"/base/path/"),
-            (b"?a=b", b"/base/path/?a=b"),
-            (b"//x", b"/base/path//x"),
-        ):
-            await client.ask(b"GET", target)
-            assert gateway.upstream.seen[-1].line == b"GET " + up + b" HTTP/1.1"
+        assert ((await client.answer())[1], gateway.upstream.seen[1].body) == (b"ok", b"body")
 
 
 @EACH_LOOP
@@ -59,10 +46,7 @@ async def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole() ->
     read = asyncio.Event()
 
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\n"
-        )
+        writer.write(STREAM_HEAD)
         for event in events:
             writer.write(b"%x\r\n%b\r\n" % (len(event), event))
             await read.wait()
@@ -87,8 +71,7 @@ async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> No
         client = await gateway.asking(b"GET", b"/v1/models")
         head = await read_head(client.reader)
         assert b"\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n" in head
-        found = [await read_chunk(client.reader) for _ in range(4)]
-        assert found == [b"a", b"bb", b"ccc", b""]
+        assert [await read_chunk(client.reader) for _ in range(4)] == [b"a", b"bb", b"ccc", b""]
         assert await client.reader.readline() == b"X-Sum: 6\r\n"
 
 
@@ -244,8 +227,7 @@ async def test_an_upgrade_that_the_upstream_refuses_has_an_ordinary_answer_and_t
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 426 Not Here\r\n")
         assert b"\r\nConnection: close\r\n" in head
-        assert body == b"no\r\n"
-        assert await client.reader.read() == b""
+        assert (body, await client.reader.read()) == (b"no\r\n", b"")
         assert gateway.session.gateway_token.encode() not in gateway.upstream.raw
 
 
