@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "token-of-the-first-session"
 OTHER_TOKEN = "token-of-the-second-session"
-RELAY = (sys.executable, "-m", "aileron_mcp.relay")
+RELAY: tuple[str, ...] = (sys.executable, "-m", "aileron_mcp.relay")
 _STALLS = "local://tests/stalls"
 _STALLING = '(module (memory (export "memory") 1) (func (export "_start") (loop $on (br $on))))'
 _MANIFEST = f"""[connector]
