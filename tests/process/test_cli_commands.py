@@ -23,8 +23,6 @@ from tests.support.server_harness import CLI, DRAFT, Attended, Console, Serve, a
 
 EXAMPLES = ROOT / "examples"
 SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
-
-
 APPROVAL = "act-20260101T000000-0123456789abcdef"
 
 
@@ -159,7 +157,7 @@ def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
 
 
 def test_an_ungated_run_takes_words_or_json(console: Console, tmp_path: Path) -> None:
-    """Whether the command line or the gate refuses them; no session is left open."""
+    """Whether the command line or the gate refuses them; no session is left open, nor its token in a file."""
     run = ("action", "run", "get-draft")
     done = aileron(*run, "--arg", f"id={DRAFT}", home=console.home)
     assert json.loads(done.stdout)["id"] == DRAFT
@@ -179,6 +177,8 @@ def test_an_ungated_run_takes_words_or_json(console: Console, tmp_path: Path) ->
         done = aileron(*run, *wrong, home=console.home, code=2)
         assert done.stderr.startswith("aileron: ")
     assert aileron_json("status", home=console.home)["sessions"] == 0
+    events = [each["event"] for each in console.records()]
+    assert events.count("session.opened") == events.count("session.ended") >= 5
 
 
 def test_an_unaccepted_action_is_a_conflict(serve: Serve, mailbox: Mailbox) -> None:
@@ -189,14 +189,14 @@ def test_an_unaccepted_action_is_a_conflict(serve: Serve, mailbox: Mailbox) -> N
     assert mailbox.state()["requests"] == []
 
 
-class Run:
-    def __init__(self, home: Path, *more: str) -> None:
-        command = [*CLI, *SEND, "--wait", "60", "--home", str(home), *more]
-        self.process = forked(command, stdout=-1, stderr=-1, text=True)
+def run_waiting(home: Path, *more: str) -> "subprocess.Popen[str]":
+    command = [*CLI, *SEND, "--wait", "60", "--home", str(home), *more]
+    return forked(command, stdout=-1, stderr=-1, text=True)
 
-    def end(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=30)
-        return self.process.returncode, out, err
+
+def end(run: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    out, err = run.communicate(timeout=30)
+    return run.returncode, out, err
 
 
 def waiting_approval(attended: Attended) -> str:
@@ -206,10 +206,10 @@ def waiting_approval(attended: Attended) -> str:
 
 
 def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) -> None:
-    run = Run(attended.home, "--json")
+    run = run_waiting(attended.home, "--json")
     approval = waiting_approval(attended)
     attended.approve(approval)
-    code, out, err = run.end()
+    code, out, err = end(run)
     assert (code, err) == (0, "")
     body = json.loads(out)
     assert body["status"] == "completed"
@@ -217,10 +217,10 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     assert len(mailbox.state()["sent"]) == 1
     assert attended.state(approval, "completed")
 
-    run = Run(attended.home)
+    run = run_waiting(attended.home)
     approval = waiting_approval(attended)
     attended.tell(deny=approval, reason="wrong \x1b[31mperson")
-    code, out, err = run.end()
+    code, out, err = end(run)
     assert code == 76
     assert re.search(r"^aileron: \w+ · \w+ · \w+, as in the console$", err, re.MULTILINE)
     assert "wrong" in out
@@ -228,20 +228,20 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     assert attended.state(approval, "denied")
 
     mailbox.control(fail={"op": "send", "status": 400})
-    run = Run(attended.home)
+    run = run_waiting(attended.home)
     approval = waiting_approval(attended)
     attended.approve(approval)
-    code, out, _ = run.end()
+    code, out, _ = end(run)
     assert (code, "Failed" in out) == (1, True)
     assert attended.state(approval, "failed")
 
     # Ctrl-C ends the command and its session; a person may still answer.
-    run = Run(attended.home)
+    run = run_waiting(attended.home)
     approval = waiting_approval(attended)
     asked = [each["event"] for each in attended.records()].count("run.requested")
     assert asked == 4
-    run.process.send_signal(signal.SIGINT)
-    code, _, err = run.end()
+    run.send_signal(signal.SIGINT)
+    code, _, err = end(run)
     assert code == 130
     assert "Traceback" not in err
     attended.until(lambda: attended.views[approval]["requester_gone"])
@@ -249,10 +249,10 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     attended.tell(deny=approval, reason="")
     assert attended.state(approval, "denied")
 
-    run = Run(attended.home)
+    run = run_waiting(attended.home)
     waiting_approval(attended)
     attended.end(signal.SIGKILL)
-    code, out, err = run.end()
+    code, out, err = end(run)
     assert (code, out) == (69, "")
     assert err.count("\n") == 2
     assert "is waiting for a person's approval" in err.partition("\n")[0]
@@ -331,13 +331,8 @@ def test_a_browser_is_handed_the_consoles_page(home: Path, serve: Serve, mailbox
         program(folder / name, f'#!/bin/sh\nprintf "%s\\n" {name} "$#" "$1" > {seen}\n')
     path = {"PATH": f"{folder}:{os.environ['PATH']}"}
     graphical = path | {"DISPLAY": ":0"}
-    for bad in (
-        "https://evil.example",
-        f"{APPROVAL};id",
-        "x",
-        "../etc",
-        APPROVAL.replace("abcdef", "ABCDEF"),
-    ):
+    upper = APPROVAL.replace("abcdef", "ABCDEF")
+    for bad in ("https://evil.example", f"{APPROVAL};id", "x", "../etc", upper):
         done = aileron("open", "approval", bad, home=home, code=2, env=graphical)
         assert "act-" in done.stderr
     # A browser in the terminal would take the agent's, or the console's, place.
@@ -358,6 +353,7 @@ def test_a_browser_is_handed_the_consoles_page(home: Path, serve: Serve, mailbox
     page = httpx.get(answer["review_url"])
     assert 'data-key="f9"' in page.text
     assert "LINK_KEY" not in page.text
+    assert "<form" not in page.text
     assert page.headers["referrer-policy"] == "no-referrer"
 
 
@@ -385,11 +381,6 @@ def test_the_doctor_names_what_is_not_contained(home: Path, serve: Serve) -> Non
 
 
 ACTIONS = EXAMPLES / "actions"
-
-
-@pytest.fixture
-def absent(tmp_path: Path) -> Path:
-    return tmp_path / "home"
 
 
 @pytest.fixture
@@ -421,7 +412,8 @@ def said_of(path: Path, home: Path, code: int = 0) -> str:
     return aileron("action", "check", str(path), home=home, code=code).stdout
 
 
-def test_good_files_are_0_and_a_path_that_leads_nowhere_is_2(tmp_path: Path, absent: Path) -> None:
+def test_good_files_are_0_and_a_path_that_leads_nowhere_is_2(tmp_path: Path) -> None:
+    absent = tmp_path / "home"
     assert check(ACTIONS, home=absent) == {"files": 3, "ok": True, "problems": []}
     assert said_of(ACTIONS, absent).endswith("3 files checked: 0 errors, 0 warnings.\n")
     (tmp_path / "void").mkdir()
@@ -433,20 +425,21 @@ def test_good_files_are_0_and_a_path_that_leads_nowhere_is_2(tmp_path: Path, abs
     assert not absent.exists()
 
 
-def test_a_folder_whose_previews_break_a_rule_is_warned_of(tmp_path: Path, absent: Path) -> None:
+def test_a_folder_whose_previews_break_a_rule_is_warned_of(tmp_path: Path, home: Path) -> None:
     """Which rules there are, tests/core/releases/test_rules.py proves; of one file alone nobody knows."""
     send = tmp_path / "send-draft.md"
     data = (ACTIONS / send.name).read_bytes()
     send.write_bytes(re.sub(rb"sha256:[0-9a-f]{64}", b"sha256:bound-at-release", data))
-    said = said_of(tmp_path, absent)
+    said = said_of(tmp_path, home)
     assert "send-draft.md:" in said
     assert "must be declared idempotent = true" in said
     assert said.endswith("1 file checked: 0 errors, 1 warning.\n")
-    assert check(send, home=absent)["problems"] == []
+    assert check(send, home=home)["problems"] == []
 
 
-def test_one_bad_file_never_hides_the_others(checked_folder: Path, absent: Path) -> None:
-    body = check(checked_folder, home=absent, code=1)
+def test_one_bad_file_never_hides_the_others(checked_folder: Path, home: Path) -> None:
+    """Warnings alone are 0: what runs here is no failure, unless the question was whether it runs elsewhere."""
+    body = check(checked_folder, home=home, code=1)
     assert (body["files"], body["ok"]) == (9, False)
     found: dict[str, list[dict[str, Any]]] = {}
     for problem in body["problems"]:
@@ -460,26 +453,22 @@ def test_one_bad_file_never_hides_the_others(checked_folder: Path, absent: Path)
     assert len(found["no-action"]) == 6
     (broken,) = found["broken"]
     assert (broken["line"], broken["class"]) == (2, "parse_error")
-    text = said_of(checked_folder, absent, 1)
+    text = said_of(checked_folder, home, 1)
     assert f"✗ {checked_folder}/broken.md:2:" in text
     assert f"! {checked_folder}/lenient.md:" in text
     assert text.endswith(", 1 warning.\n")
 
-
-def test_warnings_alone_are_0_and_portable_makes_them_1(checked_folder: Path, absent: Path) -> None:
-    """What runs here is no failure, unless the question was whether it runs elsewhere."""
     lenient = checked_folder / "lenient.md"
-    assert check(lenient, home=absent)["ok"] is True
-    error, warning = check(lenient, "--portable", home=absent, code=1)["problems"]
+    assert check(lenient, home=home)["ok"] is True
+    error, warning = check(lenient, "--portable", home=home, code=1)["problems"]
     assert (error["class"], error["severity"]) == ("portability", "error")
     assert (warning["class"], warning["severity"]) == ("leniency", "warning")
     assert error["key"] == "inputs[0].type"
-    assert check(checked_folder / "good.md", "--portable", home=absent)["problems"] == []
+    assert check(checked_folder / "good.md", "--portable", home=home)["problems"] == []
 
 
 def test_arguments_and_previews_are_not_in_the_log(console: Console) -> None:
-    send = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
-    waiting = aileron_json(*send, home=console.home, code=75)
+    waiting = aileron_json(*SEND, home=console.home, code=75)
     aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
     previewed = {"preview.fetched", "run.completed"}
     eventually(lambda: previewed <= {record["event"] for record in console.records()})
@@ -504,10 +493,3 @@ def test_arguments_and_previews_are_not_in_the_log(console: Console) -> None:
     (last,) = aileron_json("logs", "-n", "1", home=console.home)["items"]
     assert last["message"] == "serve ended"
     assert "run.requested" in aileron("logs", home=console.home).stdout
-
-
-def test_the_command_line_hands_no_token_to_any_process(console: Console) -> None:
-    """`aileron action run` opens its own session; nothing of it is in a file afterwards."""
-    aileron("action", "run", "list-drafts", home=console.home)
-    events = [each["event"] for each in console.records()]
-    assert (events.count("session.opened"), events.count("session.ended")) == (1, 1)
