@@ -29,8 +29,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 _REAL = (
     "tests/agents/", "tests/screen/test_keys_at_a_terminal.py",
     *(f"tests/process/test_{name}.py" for name in (
-        "accepting", "attach", "canaries", "console_pane", "console_plain", "console_start",
-        "crash", "demo", "newcomers", "oauth", "relay_restart",
+        "attach", "canaries", "console_terminal", "crash", "demo", "newcomers", "oauth", "relay_restart",
     )),
 )  # fmt: skip
 """What waits for a real terminal, a kill or an agent, as single tests with the mark `real` do. All else

@@ -69,11 +69,9 @@ class TypeScript:
     """A Node process with official clients in it, by name; it does what it is told by JSON lines (client.mjs)."""
 
     def __init__(self) -> None:
-        command = [node(), str(HERE / "client.mjs")]
-        env = environment()
-        self._process = subprocess.Popen(
-            command, stdin=-1, stdout=-1, stderr=-1, text=True, env=env
-        )
+        command, env = [node(), str(HERE / "client.mjs")], environment()
+        pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self._process = subprocess.Popen(command, text=True, env=env, **pipes)
 
     def ask(self, do: str, client: str, **more: Any) -> Any:
         """Send a command and wait for its answer; raise the client's own message where it threw."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import CLI, Console, eventually
+from tests.support.server_harness import CLI, Console
 from tests.support.terminal import Pty
 
 
@@ -31,12 +31,7 @@ class ScreenConsole(Console):
         self.pty = Pty([*self._words, *more], **self._terminal)
         self.process = self.pty.process  # type: ignore[assignment]
         daemon_file = self.home / "daemon.json"
-
-        def listens() -> bool:
-            self.pty.read(0.05)
-            return daemon_file.exists()
-
-        eventually(listens, "it listens", seconds=40)
+        self.pty.until(daemon_file.exists, "it listens")
         self.url = json.loads(daemon_file.read_text())["url"]
         self.port = int(self.url.rpartition(":")[2])
         self.pty.until(lambda: "aileron" in self.pty.cells.text, "the first page")

@@ -30,17 +30,10 @@ def say(value: dict[str, object]) -> None:
     sys.stdout.flush()
 
 
-SHOWN = [
-    "approval_id",
-    "action",
-    "state",
-    "digest",
-    "note",
-    "outcome",
-    "requester_gone",
-    "containment",
-    "times_asked",
-]
+SHOWN = (
+    *("approval_id", "action", "state", "digest", "note", "outcome"),
+    *("requester_gone", "containment", "times_asked"),
+)
 
 
 def show(view: ApprovalView) -> None:

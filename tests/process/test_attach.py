@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,16 +23,8 @@ from tests.process.test_accounts import KEY, NAME, install
 from tests.support.core_harness import writes
 from tests.support.making import program
 from tests.support.paired_devices import Device
-from tests.support.processes import command_lines
-from tests.support.server_harness import (
-    CLI,
-    DRAFT,
-    Console,
-    Serve,
-    aileron_json,
-    eventually,
-    quiet_port,
-)
+from tests.support.processes import command_lines, eventually
+from tests.support.server_harness import CLI, DRAFT, Console, Serve, aileron_json, quiet_port
 from tests.support.terminal import Pty
 from tests.support.vaults import PHRASE, make_vault
 
@@ -40,15 +33,9 @@ Attach = Callable[..., Pty]
 
 @pytest.fixture
 def attach(home: Path) -> Iterator[Attach]:
-    opened: list[Pty] = []
-
-    def start(*options: str) -> Pty:
-        opened.append(Pty([*CLI, "attach", "--home", str(home), *options]))
-        return opened[-1]
-
-    yield start
-    for each in opened:
-        each.close()
+    words = (*CLI, "attach", "--home", str(home))
+    with ExitStack() as ending:
+        yield lambda *options: ending.enter_context(closing(Pty([*words, *options])))
 
 
 def propose(console: Console) -> None:
@@ -132,7 +119,7 @@ def test_serve_gets_a_console_that_the_vaults_passphrase_confirms(
 
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin")
-no_ssh = SSHD is None or shutil.which("ssh") is None
+no_ssh = not (SSHD and shutil.which("ssh"))
 needs_sshd = pytest.mark.skipif(no_ssh, reason="there is no sshd")
 
 

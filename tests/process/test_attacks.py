@@ -45,14 +45,13 @@ class _Anything(frozenset[str]):
         return True
 
 
-def _answer_any_origin(patch: Patch) -> None:
-    check = auth.check_address
+_check_address, _reveal, _confirm = auth.check_address, Pairings.reveal, Pairings.confirm
+_authenticate = Pairings.authenticate
 
-    def unseeing(scope: Any, hosts: Any) -> None:
-        kept = [each for each in scope["headers"] if each[0] != b"origin"]
-        check({**scope, "headers": kept}, hosts)
 
-    patch.setattr(auth, "check_address", unseeing)
+def _answer_any_origin(scope: Any, hosts: Any) -> None:
+    kept = [each for each in scope["headers"] if each[0] != b"origin"]
+    _check_address({**scope, "headers": kept}, hosts)
 
 
 def _answer_the_route_that_decides(patch: Patch) -> None:
@@ -69,38 +68,24 @@ def _take_an_intent_that_decides(patch: Patch) -> None:
     patch.setitem(intent_routes.PROOFS, Approve, "none")  # type: ignore[arg-type]
 
 
-def _read_any_media_type(patch: Patch) -> None:
-    async def lenient(request: Request, _: object = None) -> dict[str, Any]:
-        return json.loads(await request.body() or b"{}")
-
-    patch.setattr(request_parsing, "json_object", lenient)
+async def _read_any_media_type(request: Request, _: object = None) -> dict[str, Any]:
+    return json.loads(await request.body() or b"{}")
 
 
-def _answer_any_session(patch: Patch) -> None:
-    async def of_anybody(self: ApprovalService, _: str, approval: str, __: float) -> Any:
-        run = self.registry.by_approval(approval)
-        assert run is not None
-        return run.row
-
-    patch.setattr(ApprovalService, "wait_for_result", of_anybody)
+async def _answer_any_session(self: ApprovalService, _: str, approval: str, __: float) -> Any:
+    run = self.registry.by_approval(approval)
+    assert run is not None
+    return run.row
 
 
-def _look_only_once(patch: Patch) -> None:
-    async def holds(_: object, run: Any) -> Any:
-        return approved._Recheck(verdict="holds", preview=run.preview)
-
-    patch.setattr(approved.ApprovedRunner, "_recheck", holds)
+async def _look_only_once(_: object, run: Any) -> Any:
+    return approved._Recheck(verdict="holds", preview=run.preview)
 
 
-def _let_in_whoever_attaches(patch: Patch) -> None:
-    reveal = Pairings.reveal
-
-    def let_in(self: Pairings, *shown: Any) -> Any:
-        device = reveal(self, *shown)
-        self.confirm(device)
-        return device
-
-    patch.setattr(Pairings, "reveal", let_in)
+def _let_in_whoever_attaches(self: Pairings, *shown: Any) -> Any:
+    device = _reveal(self, *shown)
+    self.confirm(device)
+    return device
 
 
 def _take_any_signature(patch: Patch) -> None:
@@ -108,23 +93,13 @@ def _take_any_signature(patch: Patch) -> None:
         patch.setattr(module, "is_signed", lambda *_: True)
 
 
-def _take_a_number_again(patch: Patch) -> None:
-    authenticate = Pairings.authenticate
-
-    def forgetful(self: Pairings, device_id: str, *shown: Any, **peer: Any) -> Any:
-        self.find(device_id).number = -1
-        return authenticate(self, device_id, *shown, **peer)
-
-    patch.setattr(Pairings, "authenticate", forgetful)
+def _take_a_number_again(self: Pairings, device_id: str, *shown: Any, **peer: Any) -> Any:
+    self.find(device_id).number = -1
+    return _authenticate(self, device_id, *shown, **peer)
 
 
-def _take_each_console_for_the_owners(patch: Patch) -> None:
-    confirm = Pairings.confirm
-
-    def as_owners(self: Pairings, device: pairing.Device, **_: Any) -> None:
-        confirm(self, device, as_owners=True)
-
-    patch.setattr(Pairings, "confirm", as_owners)
+def _take_each_console_for_the_owners(self: Pairings, device: pairing.Device, **_: Any) -> None:
+    _confirm(self, device, as_owners=True)
 
 
 def _count_every_key(patch: Patch) -> None:
@@ -133,39 +108,35 @@ def _count_every_key(patch: Patch) -> None:
     patch.setattr(keyboard, "CONSOLE", (sys.executable, "-I", "-c", program))
 
 
+def _set(*change: Any) -> Callable[[Patch], object]:
+    return lambda patch: patch.setattr(*change)
+
+
 WALLS: dict[str, Callable[[Patch], object]] = {
-    "page-of-a-site": _answer_any_origin,
-    "rebound-name": lambda patch: patch.setattr(ConsoleAddress, "hosts", _Anything()),
+    "page-of-a-site": _set(auth, "check_address", _answer_any_origin),
+    "rebound-name": _set(ConsoleAddress, "hosts", _Anything()),
     "approve-as-agent": _answer_the_route_that_decides,
     "intents-that-decide": _take_an_intent_that_decides,
-    "your-commands": lambda patch: patch.setattr(route_spec, "require_peer", lambda _: None),
-    "form-of-a-page": _read_any_media_type,
-    "another-session": _answer_any_session,
-    "wrong-tokens": lambda patch: patch.setattr(
-        SessionRegistry, "authenticate", lambda self, _: self.all()[0]
-    ),
-    "change-after-the-look": _look_only_once,
-    "other-arguments": lambda patch: patch.setattr(run_table, "tampered_columns", lambda *_: ()),
-    "trigger": lambda patch: patch.setattr(Database, "_schema_cookie", lambda _: 0),
-    "replaced-socket": lambda patch: patch.setattr(
-        owner, "peer_of", lambda _: owner.Peer(os.getpid(), os.getuid())
-    ),
+    "your-commands": _set(route_spec, "require_peer", lambda _: None),
+    "form-of-a-page": _set(request_parsing, "json_object", _read_any_media_type),
+    "another-session": _set(ApprovalService, "wait_for_result", _answer_any_session),
+    "wrong-tokens": _set(SessionRegistry, "authenticate", lambda self, _: self.all()[0]),
+    "change-after-the-look": _set(approved.ApprovedRunner, "_recheck", _look_only_once),
+    "other-arguments": _set(run_table, "tampered_columns", lambda *_: ()),
+    "trigger": _set(Database, "_schema_cookie", lambda _: 0),
+    "replaced-socket": _set(owner, "peer_of", lambda _: owner.Peer(os.getpid(), os.getuid())),
     "flood-the-queue": lambda patch: patch.setitem(
         GateSettings.__init__.__kwdefaults__, "pending_per_session", 1000
     ),
-    "guess-the-passphrase": lambda patch: patch.setattr(opening, "wait_after", lambda _: 0.0),
-    "attach-unconfirmed": _let_in_whoever_attaches,
-    "attach-as-agent": lambda patch: patch.setattr(
-        DeviceService, "_is_of_a_session", lambda *_: False
-    ),
+    "guess-the-passphrase": _set(opening, "wait_after", lambda _: 0.0),
+    "attach-unconfirmed": _set(Pairings, "reveal", _let_in_whoever_attaches),
+    "attach-as-agent": _set(DeviceService, "_is_of_a_session", lambda *_: False),
     "attach-foreign-key": _take_any_signature,
     "attach-altered": _take_any_signature,
-    "attach-raised-verdict": lambda patch: patch.setattr(signed.SignedDecision, "holds", True),
-    "attach-replayed": _take_a_number_again,
-    "attach-owners": _take_each_console_for_the_owners,
-    "attach-after-its-end": lambda patch: patch.setattr(
-        Pairings, "end", lambda self, device_id: self.find(device_id)
-    ),
+    "attach-raised-verdict": _set(signed.SignedDecision, "holds", True),
+    "attach-replayed": _set(Pairings, "authenticate", _take_a_number_again),
+    "attach-owners": _set(Pairings, "confirm", _take_each_console_for_the_owners),
+    "attach-after-its-end": _set(Pairings, "end", lambda self, device_id: self.find(device_id)),
     "key-held-down": _count_every_key,
 }
 """What is switched off, by the attack that it stops."""

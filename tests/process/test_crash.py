@@ -46,11 +46,8 @@ def until_it_dies() -> Generator[None]:
         yield
 
 
-def ask_send(console: Attended, token: str) -> str | None:
-    """Return the approval's id, if the console lived to say it."""
-    with until_it_dies():
-        return console.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
-    return None
+def ask_send(console: Attended, token: str) -> str:
+    return console.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
 
 
 def result_at(console: Attended, token: str, approval: str, wait: int = 20) -> Answer:
@@ -114,9 +111,9 @@ def test_a_gated_run_survives_any_kill(attend: Attend, mailbox: Mailbox, failpoi
     """What waited waits again, what had begun is unknown, what was done is told; never two sends."""
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
-    approval = ask_send(attended, token)
-    if approval is not None and attended.approve(approval):
-        with until_it_dies():
+    with until_it_dies():
+        approval = ask_send(attended, token)
+        if attended.approve(approval):
             result_at(attended, token, approval)
     dies(attended)
 
@@ -127,9 +124,7 @@ def test_a_gated_run_survives_any_kill(attend: Attend, mailbox: Mailbox, failpoi
 
     attended.start()
     if state is None:
-        again = ask_send(attended, token)
-        assert again is not None
-        still_waits(attended, mailbox, token, again, "")
+        still_waits(attended, mailbox, token, ask_send(attended, token), "")
     else:
         ((run, approval),) = attended.rows("run_id, approval_id")
         if sent:
@@ -151,7 +146,6 @@ def test_a_kill_with_the_request_out_ends_as_unknown(attended: Attended, mailbox
     token = attended.session()["token"]
     mailbox.control(hang="send")
     approval = ask_send(attended, token)
-    assert approval is not None
     attended.approve(approval)
 
     def posts() -> int:
@@ -252,7 +246,6 @@ def test_every_other_end_survives_a_kill_before_and_after_it(
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
     approval = ask_send(attended, token)
-    assert approval is not None
     with until_it_dies():
         cause(failpoint.partition(" ")[2], attended, mailbox, approval, token)
     dies(attended)
@@ -267,25 +260,21 @@ def test_every_other_end_survives_a_kill_before_and_after_it(
     ends(attended)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    variants(
-        [
-            ("after recheck.held", "before run.recovered"),
-            ("after run.started", "after run.unknown"),
-            ("after recheck.held", "after run.recovered"),
-            ("after run.started", "before run.unknown"),
-        ],
-        2,
-    ),
-)
+RECOVERIES = [
+    ("after recheck.held", "before run.recovered"),
+    ("after run.started", "after run.unknown"),
+    ("after recheck.held", "after run.recovered"),
+    ("after run.started", "before run.unknown"),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), variants(RECOVERIES, 2))
 def test_a_kill_during_the_recovery_changes_nothing(
     attend: Attend, mailbox: Mailbox, first: str, second: str
 ) -> None:
     attended = attend(failpoint=first)
     token = attended.session()["token"]
     approval = ask_send(attended, token)
-    assert approval is not None
     attended.approve(approval)
     dies(attended)
     dies_at_its_start(attended, second)
@@ -297,7 +286,6 @@ def test_a_kill_during_the_recovery_changes_nothing(
 
 
 # A run that halts half-way: no step twice, none without a yes
-
 
 HALTED = {
     "before run.halted": "executing",

@@ -40,8 +40,7 @@ def safe(*words: str | bytes, home: Path) -> str:
 
 def toml_string(text: str) -> str:
     """Return *text* as a TOML string, every character of it escaped; lone surrogates have no place there."""
-    kept = text.encode("utf-8", "replace").decode()
-    return '"' + "".join(f"\\U{ord(char):08X}" for char in kept) + '"'
+    return '"' + "".join(f"\\U{ord(char):08X}" for char in sendable(text)) + '"'
 
 
 def action_file(name: str, more: str = "", head: str = "# Title\n") -> str:
@@ -101,16 +100,15 @@ def test_a_hostile_connector_is_installed_and_listed_as_marks(tmp_path: Path, ho
     smallest = '(module (memory (export "memory") 1) (func (export "_start")))'
     (tmp_path / "connector.wasm").write_bytes(wasmtime.wat2wasm(smallest))
     said = toml_string(everything(2_400))
-    for old, new in variants(
-        [
-            ('name = "local://aileron/mail-drafts"', f"name = {said}"),
-            ('"http_request", ', f"{said}, "),
-            ('publisher = "Aileron\'s own example"', f"publisher = {said}"),
-            ('"gmail.googleapis.com:443"', said),
-            ('version = "0.1.0"', f"version = {said}"),
-            ("", f"{said} = 1\n"),
-        ]
-    ):
+    changes = [
+        ('name = "local://aileron/mail-drafts"', f"name = {said}"),
+        ('"http_request", ', f"{said}, "),
+        ('publisher = "Aileron\'s own example"', f"publisher = {said}"),
+        ('"gmail.googleapis.com:443"', said),
+        ('version = "0.1.0"', f"version = {said}"),
+        ("", f"{said} = 1\n"),
+    ]
+    for old, new in variants(changes):
         assert old in good
         (tmp_path / "manifest.toml").write_text(good.replace(old, new, 1))
         safe("connector", "check", str(tmp_path), home=home)
@@ -146,7 +144,7 @@ def test_colour_is_only_for_a_terminal_and_can_be_switched_off(home: Path) -> No
 
 def test_what_services_and_persons_say_becomes_marks(attended: Attended, mailbox: Mailbox) -> None:
     home = attended.home
-    body = everything(3_000).encode("utf-8", "replace").decode()
+    body = sendable(everything(3_000))
     for key in ("to", "subject"):
         mailbox.control(change={"id": DRAFT, key: " ".join(body.splitlines())})
     mailbox.control(change={"id": DRAFT, "body": body})

@@ -53,35 +53,45 @@ def refused(home: Path, **environment: str) -> str:
     return said
 
 
-def test_a_socket_of_another_process_than_the_locks_gets_not_one_byte(tmp_path: Path) -> None:
-    """The kernel says who listens, before anything is sent."""
-    home = tmp_path / "home"
+APPROVAL = "act-20260101T000000-0123456789abcdef"
+RUN = ("action", "run", "get-draft", "--arg", "id=the-secret-argument")
+COMMANDS = [("status",), RUN, ("open", "approval", APPROVAL)]
+
+
+def all_refused(home: Path) -> list[str]:
+    """Have the relay and some commands ask; return what each says once it has given up."""
+    said = [aileron(*command, home=home, code=69).stderr for command in COMMANDS]
+    return [refused(home, AILERON_TOKEN=TOKEN), *said]
+
+
+def test_a_socket_of_another_process_than_the_owner_gets_not_one_byte(home: Path) -> None:
+    """It is connected to, the kernel says whose it is, and nothing is sent. Exit 69."""
     with (
         locked_by_another_process(home),
         listening(listen_unix(home / "run" / "console.sock"), HEALTHY) as listener,
     ):
-        said = refused(home, AILERON_TOKEN=TOKEN)
-    assert listener.heard, "it was connected to"
+        relay, *commands = all_refused(home)
+    assert len(listener.heard) > len(COMMANDS), "it was connected to"
     assert b"".join(listener.heard) == b""
-    assert "is not the console" in said
+    assert "is not the console" in relay
+    assert all("does not own" in each for each in commands)
 
 
-def test_in_a_home_that_nobody_holds_no_listener_is_even_connected_to(tmp_path: Path) -> None:
+def test_in_a_home_that_nobody_holds_no_listener_is_even_connected_to(home: Path) -> None:
     """Neither the home's socket, nor what `daemon.json` names; a shared lock is a reader's, and holds nothing."""
-    home = tmp_path / "home"
-    home.mkdir()
+    elsewhere = home.parent / "s"
     with (
         listening(listen_unix(home / "run" / "console.sock"), HEALTHY) as own,
         listening(listen_tcp(), HEALTHY) as tcp,
-        listening(listen_unix(tmp_path / "s"), HEALTHY) as unix,
+        listening(listen_unix(elsewhere), HEALTHY) as unix,
     ):
-        url, socket_ = f"http://127.0.0.1:{tcp.port}", str(tmp_path / "s")
-        entry = {"version": 1, "url": url, "socket": socket_, "pid": os.getpid()}
+        url = f"http://127.0.0.1:{tcp.port}"
+        entry = {"version": 1, "url": url, "socket": str(elsewhere), "pid": os.getpid()}
         (home / "daemon.json").write_text(json.dumps(entry))
-        assert "No console is running on" in refused(home, AILERON_TOKEN=TOKEN)
+        assert all("No console is running on" in each for each in all_refused(home))
         descriptor = os.open(home, os.O_RDONLY)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        refused(home, AILERON_TOKEN=TOKEN)
+        all_refused(home)
         os.close(descriptor)
     assert (own.heard, tcp.heard, unix.heard) == ([], [], [])
 
@@ -114,18 +124,17 @@ def test_a_listener_on_the_port_gets_a_question_and_no_token(tmp_path: Path, ans
     assert "no token was sent" in said
 
 
-def test_the_old_port_is_not_asked_while_a_console_runs(real_console: ThreadConsole) -> None:
-    """AILERON_URL may name a port that is somebody else's by now: the socket is taken instead."""
+def test_the_console_proves_itself_on_its_port(real_console: ThreadConsole, tmp_path: Path) -> None:
+    """Where only the port can be reached, the session goes on over it.
+
+    AILERON_URL may name a port that is somebody else's by now: if there is a socket, that is taken instead.
+    """
     with listening(listen_tcp(), HEALTHY) as listener:
         url = f"http://127.0.0.1:{listener.port}"
         relay = RawRelay(real_console.home, AILERON_URL=url, AILERON_TOKEN=TOKEN)
         assert "result" in relay.handshake()
         assert relay.end() == (0, "")
     assert listener.heard == []
-
-
-def test_the_console_proves_itself_on_its_port(real_console: ThreadConsole, tmp_path: Path) -> None:
-    """Where only the port can be reached, the session goes on over it."""
     url = f"http://127.0.0.1:{real_console.port}"
     relay = RawRelay(tmp_path / "elsewhere", AILERON_URL=url, AILERON_TOKEN=TOKEN)
     assert "result" in relay.handshake()
@@ -210,11 +219,6 @@ def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
     assert "another user" in said
 
 
-APPROVAL = "act-20260101T000000-0123456789abcdef"
-RUN = ("action", "run", "get-draft", "--arg", "id=the-secret-argument")
-COMMANDS = [("status",), RUN, ("open", "approval", APPROVAL)]
-
-
 def misled(home: Path, port: int) -> Path:
     elsewhere = home.parent / "elsewhere.sock"
     content = {
@@ -223,29 +227,6 @@ def misled(home: Path, port: int) -> Path:
     }  # fmt: skip
     (home / "daemon.json").write_text(json.dumps(content))
     return elsewhere
-
-
-def test_a_socket_of_another_process_than_the_owner_gets_not_one_byte(home: Path) -> None:
-    """It is connected to, the kernel says whose it is, and nothing is sent. Exit 69.
-
-    In a home that nobody owns it is not even connected to; a lock that is only shared, anybody who may
-    read can hold.
-    """
-    for command in COMMANDS:
-        with (
-            locked_by_another_process(home),
-            listening(listen_unix(home / "run" / "console.sock")) as listener,
-        ):
-            assert "does not own" in aileron(*command, home=home, code=69).stderr
-        assert listener.heard == [b""]
-        with listening(listen_unix(home / "run" / "console.sock")) as listener:
-            done = aileron(*command, home=home, code=69)
-            handle = os.open(home, os.O_RDONLY)
-            fcntl.flock(handle, fcntl.LOCK_SH)
-            aileron(*command, home=home, code=69)
-            os.close(handle)
-        assert listener.heard == []
-        assert "No console is running on" in done.stderr
 
 
 def test_an_edited_daemon_json_leads_nobody_astray(console: Console) -> None:

@@ -60,6 +60,7 @@ def sources() -> set[str]:
 
 
 def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(wheel: Path) -> None:
+    """It names its programs, its licence and the Python that it needs."""
     every = wheel_files(wheel)
     inside = {name for name in every if not re.match(r"aileron-[^/]*\.dist-info/", name)}
     scripts = {name for name in inside if re.match(r"aileron-[^/]*\.data/scripts/", name)}
@@ -74,13 +75,10 @@ def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(whe
         "aileron_tui/suite/connectors/python/micropython.wasm",
         "aileron_tui/suite/connectors/zig/connector.zig",
     }  # fmt: skip
-
-
-def test_the_wheel_names_its_programs_licence_and_python(wheel: Path) -> None:
+    (info,) = {name.split("/")[0] for name in every if ".dist-info/" in name}
+    assert f"{info}/licenses/LICENSE" in every
     with zipfile.ZipFile(wheel) as opened:
-        (folder,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
-        facts = opened.read(f"{folder}/METADATA").decode()
-        assert f"{folder}/licenses/LICENSE" in opened.namelist()
+        facts = opened.read(f"{info}/METADATA").decode()
     assert "Requires-Python: >=3.11" in facts
     assert wheel.name.endswith("-py3-none-any.whl")
 
@@ -123,17 +121,8 @@ def planted(folder: Path) -> dict[str, str]:
     """Return an environment that has Python run code before any program; its mark is `ran`."""
     folder.mkdir()
     code = f"open({str(folder / 'ran')!r}, 'w').close(); raise SystemExit('planted')\n"
-    shadowed = (
-        "click",
-        "json",
-        "http",
-        "sitecustomize",
-        "usercustomize",
-        "aileron_core",
-        "aileron_mcp",
-        "start",
-    )
-    for name in shadowed:
+    shadowed = ("click", "json", "http", "sitecustomize", "usercustomize", "start")
+    for name in (*shadowed, "aileron_core", "aileron_mcp"):
         (folder / f"{name}.py").write_text(code)
     return {
         "PYTHONPATH": str(folder), "PYTHONSTARTUP": str(folder / "start.py"), "PYTHONINSPECT": "1",
@@ -164,8 +153,7 @@ def test_the_programs_are_found_through_links_and_blanks(
     bin_.mkdir(parents=True)
     (bin_ / name).symlink_to(installed.bin / name)
     (bin_ / "again").symlink_to(Path("..", "bin", name))
-    environment = installed.environment(home)
-    environment["PATH"] = f"{bin_}:{environment['PATH']}"
+    environment = installed.environment(home, PATH=f"{bin_}:{os.environ['PATH']}")
     for command in (str(bin_ / "again"), name, "./again"):
         run_tool(command, word, cwd=bin_, env=environment)
     program_file(bin_ / "alone", (installed.bin / name).read_text())

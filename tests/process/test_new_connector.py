@@ -20,8 +20,6 @@ from tests.support.variants import ALL
 BIN = Path(sys.executable).parent
 DEBIAN_CRATES = Path("/usr/share/cargo/registry")
 EDIT = {"id": "1", "text": "Milk, bread and 🧂\n"}
-
-
 TypeLine = Callable[..., subprocess.CompletedProcess[str]]
 
 

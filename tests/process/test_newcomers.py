@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from aileron_core.home.owner import lock_owner
-from tests.process.test_accepting import accept
+from tests.process.test_mcp_clients import accept
 from tests.process.tmux import PATIENCE, REST, Tmux, shell
 from tests.support.making import program
 from tests.support.server_harness import CLI, ROOT, eventually, quiet_port
@@ -29,10 +29,9 @@ from tests.support.variants import ALL
 
 KEY, PHRASE = "canary-0123456789abcdef-token", "canary-horse-battery"
 ACCOUNT = "ana@example.com"
-PROMISED = 180.0
-"""Seconds, from `binding setup` to a first approved call; a person also has to read and to think."""
-AMPLE = 60.0
-"""Seconds that the machine and a quick typist may take of them."""
+PROMISED, AMPLE = 180.0, 60.0
+"""Seconds, from `binding setup` to a first approved call; what the machine and a quick typist may take of them:
+a person also has to read and to think."""
 
 
 def lines_of(page: str) -> list[str]:
@@ -65,10 +64,14 @@ class Pane:
     def sees(self, pattern: str) -> str:
         return self.terminal.until(re.compile(pattern, re.MULTILINE), patience=self._patience)
 
-    def ends(self, code: int = 0) -> str:
+    def runs(self, line: str) -> str:
+        self.types(line)
+        return self.ends()
+
+    def ends(self) -> str:
         # A key too many may stand before it, and blanks behind.
         shown = self.sees(rf"exit-{self._line}=\d+ *$")
-        assert f"exit-{self._line}={code}" in shown, shown
+        assert f"exit-{self._line}=0" in shown, shown
         assert "Traceback" not in shown
         return shown
 
@@ -110,8 +113,7 @@ def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Pa
     home = next(lines)
     assert home == "export AILERON_HOME=$HOME/aileron-trial"
     for pane in (console, person):
-        pane.types(home)
-        pane.ends()
+        pane.runs(home)
     for line in lines:
         console.types(line)
         if line == "aileron console":
@@ -129,8 +131,7 @@ def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Pa
     person.enters("Your name for this account", ACCOUNT)
     person.enters(r"Key \(not shown\)", KEY)
     assert f"{ACCOUNT} (api_key/todoist/default) is bound" in person.ends()
-    person.types(next(lines))
-    assert "Water the plants" in person.ends()
+    assert "Water the plants" in person.runs(next(lines))
     person.types(next(lines))
     terminal = console.terminal
     terminal.press_at_rest("j", "THE AGENT WANTS")
@@ -145,16 +146,13 @@ def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Pa
     assert ["POST", "/api/v1/tasks/6X7rM8997g3RQmvh/close", True] in asked
     assert all(had_key for _, _, had_key in asked)
 
-    person.types(next(lines))
-    assert "The vault is locked" in person.ends()
+    assert "The vault is locked" in person.runs(next(lines))
     person.types(next(lines))  # a call, which waits
     for line in ("export ", "aileron status"):
-        third.types(next(lines))
-        assert third.ends(), line
+        assert third.runs(next(lines)), line
 
     def waits() -> str:
-        third.types("aileron status")
-        shown = third.ends()
+        shown = third.runs("aileron status")
         return "" if "No calls are waiting" in shown else shown
 
     said = eventually(waits, "the call waits for the vault")
@@ -166,8 +164,7 @@ def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Pa
     assert "next_cursor" in person.ends()
     assert len(requests_seen(folder)) == len(asked) + 1
     for line in ("aileron binding list", "aileron binding inspect api_key/todoist/default"):
-        person.types(next(lines))
-        assert ACCOUNT in person.ends(), line
+        assert ACCOUNT in person.runs(next(lines)), line
     person.types(next(lines))
     person.enters(r"Delete .* from the vault\?", "y")
     assert "was deleted" in person.ends()
@@ -201,8 +198,7 @@ def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_con
     section = section.replace("service.py &", f"service.py {port} &").replace("8026", port)
     console, person, _ = panes
     for pane in (console, person):
-        pane.types(f"cd {folder / 'work'}")
-        pane.ends()
+        pane.runs(f"cd {folder / 'work'}")
     lines = iter(lines_of(section))
     for line in lines:
         if line.endswith("&"):
@@ -218,8 +214,7 @@ def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_con
     accept_all(console, "you/my-notes", 2)
 
     export, edit = next(lines), next(lines)
-    person.types(export)
-    person.ends()
+    person.runs(export)
     person.types(edit)
     console.sees("edit: Groceries")
     console.terminal.press_at_rest("j", "Milk, bread, salt")
@@ -229,8 +224,7 @@ def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_con
     console.terminal.press_at_rest("a", "Approved")
     assert "Milk, bread, salt" in person.ends()
     (read,) = re.findall(r"`(aileron action run get-note[^`]*)`", section)
-    person.types(read)
-    assert "Milk, bread, salt" in person.ends()
+    assert "Milk, bread, salt" in person.runs(read)
     assert [*lines] == []
 
 

@@ -10,12 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.authorization_server import (
-    CANARY,
-    CLIENT_ID,
-    AuthorizationServer,
-    authorization_server,
-)
+from tests.support.authorization_server import CANARY, CLIENT_ID, AuthorizationServer
+from tests.support.authorization_server import authorization_server as serving
 from tests.support.scripted_guest import furnish_guest
 from tests.support.server_harness import CLI, ROOT, Console, aileron
 from tests.support.terminal import Pty
@@ -58,7 +54,7 @@ def oauth_console(folder: Path, token_host: str = "") -> Iterator[Place]:
     """A console whose connector gets its tokens from *token_host*, if there is one."""
     home = folder / "home"
     (folder / "server").mkdir()
-    with authorization_server(folder / "server") as server:
+    with serving(folder / "server") as server:
         token_url = token_host and f"https://{token_host}:{server.service.port}/token"
         request = {"url": f"{server.base}/x", "credential": "oauth2"}
         more = server.manifest(token_url)
@@ -87,9 +83,8 @@ def test_an_account_is_shown_stored_and_used(oauth_place: Place) -> None:
     assert f"✓ ana@example.com ({NAME}) is bound" in terminal.text_at_end()
     # Nothing but the requests has the tokens (test_canaries.py), nor has this terminal.
     said = terminal.raw + oauth_place.console.ask("ReadAccounts").raw
-    assert not [
-        kind for kind in ("access", "refresh", "code") if f"{CANARY}-{kind}".encode() in said
-    ]
+    for kind in ("access", "refresh", "code"):
+        assert f"{CANARY}-{kind}".encode() not in said
 
     token = oauth_place.console.session()["token"]
     answer = oauth_place.console.run("see", {}, token)

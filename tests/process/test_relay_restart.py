@@ -6,15 +6,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
+from mcp.client.stdio import StdioServerParameters
 
-from tests.support.mcp_harness import NEW, TOKEN, ProcessConsole, RawRelay, official_client
+from tests.process.test_mcp_clients import connected, in_thread
+from tests.support import mcp_harness
+from tests.support.mcp_harness import NEW, TOKEN, ProcessConsole, RawRelay
 from tests.support.processes import eventually
 from tests.support.terminal import stop_process
 from tests.support.variants import variants
 
 Meta = dict[str, Any] | None
+HELD = [(NEW, True), (None, False), (NEW, False), (None, True)]
 
 
 @pytest.fixture
@@ -45,37 +48,19 @@ def stall(relay: RawRelay, console: ProcessConsole, **more: Any) -> None:
     eventually(lambda: console.control.state()["runs"], "the run has begun")
 
 
-async def test_list_changes_arrive_after_a_restart_in_the_old_era(killable: ProcessConsole) -> None:
-    heard, news = 0, anyio.Event()
-
-    async def on_message(message: Any) -> None:
-        nonlocal heard
-        if getattr(message, "method", "") == "notifications/tools/list_changed":
-            heard += 1
-            news.set()
-
-    async with official_client(killable, "relay", "legacy", message_handler=on_message) as client:
-        await client.list_tools()
-        await anyio.to_thread.run_sync(lambda: restart(killable))
-        with anyio.fail_after(120):
-            await news.wait()  # the relay's own word: what was known may be out of date
-            before, news = heard, anyio.Event()
-            killable.control.add_action("after-restart")
-            await news.wait()
-        assert heard > before
-        assert "after_restart" in {tool.name for tool in (await client.list_tools()).tools}
-
-
-async def test_list_changes_arrive_after_a_restart_in_the_new_era(killable: ProcessConsole) -> None:
-    async with official_client(killable, "relay", "2026-07-28") as client:
-        async with client.listen(tools_list_changed=True) as events:
-            await anyio.to_thread.run_sync(lambda: restart(killable))
-            news = aiter(events)
-            with anyio.fail_after(120):
-                await anext(news)
-                killable.control.add_action("after-restart")
-                await anext(news)
-        assert "after_restart" in {tool.name for tool in (await client.list_tools()).tools}
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_list_changes_arrive_after_a_restart(killable: ProcessConsole, era: str) -> None:
+    command, *words = mcp_harness.relay_command()
+    environment = mcp_harness.relay_environment(killable.home, AILERON_TOKEN=TOKEN)
+    relay = StdioServerParameters(command=command, args=words, env=environment)
+    async with connected(relay, era) as agent:
+        await agent.tools()
+        await in_thread(lambda: restart(killable))
+        await agent.until_list_changes(1)  # the relay's own word: what was known may be out of date
+        before = agent.list_changes
+        killable.control.add_action("after-restart")
+        await agent.until_list_changes(before + 1)
+        assert "after_restart" in await agent.tools()
 
 
 @pytest.mark.parametrize("meta", variants([NEW, None]))
@@ -99,9 +84,7 @@ def hold_call(relay: RawRelay, console: ProcessConsole, **params: Any) -> None:
     eventually(lambda: console.control.state()["polls"] == 1, "the call is held")
 
 
-@pytest.mark.parametrize(
-    ("meta", "allowed"), variants([(NEW, True), (None, False), (NEW, False), (None, True)], 2)
-)
+@pytest.mark.parametrize(("meta", "allowed"), variants(HELD, 2))
 def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
     killable: ProcessConsole, meta: Meta, allowed: bool
 ) -> None:

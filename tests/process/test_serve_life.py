@@ -1,21 +1,29 @@
-"""How a console begins, is found again, and ends."""
+"""How a console begins, is found again, and ends; and, where there is no screen, how it announces a call: `[notify]`.
+
+`aileron doctor --notify` tries that command.
+"""
 
 import json
 import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from examples.mailbox.server import Mailbox
+from tests.support import server_harness
 from tests.support.core_harness import writes
 from tests.support.forked import forked
+from tests.support.http_service import HttpRequest, http_server, reply
+from tests.support.installing import ROOT
+from tests.support.making import program
 from tests.support.mcp_harness import RawRelay
 from tests.support.processes import eventually
-from tests.support.server_harness import CLI, DRAFT, Attended, Console, Serve, aileron, quiet_port
+from tests.support.server_harness import CLI, DRAFT, Attended, Console, Serve, aileron, aileron_json
 from tests.support.variants import variants
 
 
@@ -97,7 +105,7 @@ def test_an_effect_in_flight_does_not_keep_it_long(attended: Attended, mailbox: 
 
 @pytest.mark.real
 def test_the_first_port_is_taken_again(home: Path, serve: Serve) -> None:
-    first = quiet_port()
+    first = server_harness.quiet_port()
     (home / "config.toml").write_text(f'[server]\nlisten = "127.0.0.1:{first}"\n')
     console = serve(accept=False)
     assert console.port == first
@@ -121,13 +129,8 @@ def test_the_first_port_is_taken_again(home: Path, serve: Serve) -> None:
 
 
 def test_a_route_to_anywhere_else_is_a_usage_error(home: Path) -> None:
-    for route in (
-        "x",
-        "a:1=0.0.0.0:1",
-        "a:1=127.0.0.1",
-        "a:1=evil.example:1",
-        "a:1=127.0.0.1:99999",
-    ):
+    wrong = ("x", "a:1=0.0.0.0:1", "a:1=127.0.0.1", "a:1=evil.example:1", "a:1=127.0.0.1:99999")
+    for route in wrong:
         assert "--route" in aileron("serve", "--route", route, home=home, code=2).stderr
 
 
@@ -167,10 +170,76 @@ def test_a_removed_file_counts_no_more_within_a_second(console: Console) -> None
     eventually(lambda: console.get("/v1/actions/list-drafts", token=token).status == 404, "gone")
     # The promise is one second; a busy machine takes longer, and one that never looks fails.
     assert time.monotonic() - changed < 30
-    news = relay.read_until(lambda m: m.get("method") == "notifications/tools/list_changed")
+    while (news := relay.read()).get("method") != "notifications/tools/list_changed":
+        pass
     assert "id" not in news
     assert time.monotonic() - changed < 30
     assert "list_drafts" not in tools(2)
     assert relay.end() == (0, "")
     answer = console.run("list-drafts", {}, token)
     assert (answer.status, answer.error["class"]) == (404, "not_found")
+
+
+_WRITES = (
+    "import json, os, sys; open(sys.argv[1] + '.part', 'w').write(json.dumps(sys.argv[2:]));"
+    " os.rename(sys.argv[1] + '.part', sys.argv[1])"
+)
+
+
+def recipes() -> dict[str, list[str]]:
+    page = (ROOT / "docs" / "console.md").read_text(encoding="utf-8")
+    found = [json.loads(recipe) for recipe in re.findall(r"(?m)^    command = (\[.*\])", page)]
+    return {words[0]: words for words in found}
+
+
+def configure(home: Path, *command: str) -> None:
+    (home / "config.toml").write_text(f"[notify]\ncommand = {json.dumps(command)}\n")
+
+
+def test_serve_announces_a_call_with_the_address_of_the_list(home: Path, serve: Serve) -> None:
+    """Neither the call's id nor anything that the agent said is in it. The doctor says which ways a notice took."""
+    told = home.parent / "told"
+    configure(home, sys.executable, "-c", _WRITES, str(told), "{count}", "{action}", "{review}")
+    console = serve()
+    said = aileron_json("doctor", "--notify", home=home)
+    assert (said["ok"], said["notice"]) == (True, "Aileron: 1 call is waiting")
+    assert said["ways"]["command"] == "taken"
+    assert said["ways"]["bell"] == "not taken: this is no terminal"
+    assert json.loads(told.read_text()) == ["1", "", f"{console.url}/review"]
+    told.unlink()
+    console.run("send-draft", {"draft_id": DRAFT}, console.session()["token"])
+    eventually(told.exists, "the command is run")
+    assert json.loads(told.read_text()) == ["1", "send-draft", f"{console.url}/review"]
+    configure(home, "/no/such/program")
+    said = aileron_json("doctor", "--notify", home=home, code=1)
+    assert said["ways"]["command"] == "failed: /no/such/program: No such file or directory"
+    (home / "config.toml").unlink()
+    said = aileron_json("doctor", "--notify", home=home, code=1)
+    assert said["ways"]["command"] == "not taken: [notify] command is not set"
+
+
+def test_the_recipe_for_ntfy_sends_count_action_and_address(home: Path, serve: Serve) -> None:
+    """To a recorder on this machine in ntfy's place."""
+    heard: list[tuple[str, str, str]] = []
+
+    def record(request: HttpRequest, body: bytes) -> None:
+        heard.append((request.path, request.headers["Click"], body.decode()))
+        reply(request, 200, b"", {})
+
+    with http_server(record) as recorder:
+        there = f"http://127.0.0.1:{recorder.server_port}/"
+        configure(home, *(each.replace("https://ntfy.sh/", there) for each in recipes()["curl"]))
+        console = serve()
+        console.run("send-draft", {"draft_id": DRAFT}, console.session()["token"])
+        eventually(lambda: heard, "ntfy is told")
+    assert heard == [("/your-topic", f"{console.url}/review", "1 waiting: send-draft")]
+
+
+@pytest.mark.parametrize("name", ["notify-send", "terminal-notifier"])
+def test_the_recipes_for_desktops_pass_their_words(name: str, home: Path, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    script = f"#!{sys.executable}\nimport sys; sys.argv.insert(1, {str(told)!r})\n{_WRITES}\n"
+    path = program(tmp_path / "bin" / name, script)
+    configure(home, *recipes()[name])
+    aileron_json("doctor", "--notify", home=home, env={"PATH": f"{path.parent}:/usr/bin:/bin"})
+    assert any(word.startswith("1 waiting: ") for word in json.loads(told.read_text()))

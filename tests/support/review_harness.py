@@ -19,7 +19,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.devices.signed import Verdict
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
-from aileron_core.server.review_items import DrawnPart, Offer
+from aileron_core.server.review_items import DrawnPart, Offer, ReviewDrawing
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from tests.support.core_harness import PATIENCE, Core
 from tests.support.paired_devices import Device
@@ -92,13 +92,19 @@ class Review:
 
 
 @contextlib.asynccontextmanager
-async def serving(core: Core) -> AsyncGenerator[Review]:
+async def served(core: Core, drawing: ReviewDrawing) -> AsyncGenerator[None]:
     """Serve *core* on a port and on its home's socket; its devices are no programs of the core's session."""
     core.app.sessions.add(replace(core.session, pid=None))
     tcp, unix = bind_tcp("127.0.0.1", 0), bind_unix(core.app.home.socket)
     core.app.address.listen_on(tcp.getsockname()[1])
-    drawing = Drawing()
     async with EmbeddedServer(create_app(core.app, review=drawing), [tcp, unix]):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(core: Core) -> AsyncGenerator[Review]:
+    drawing = Drawing()
+    async with served(core, drawing):
         yield Review(core, core.app.address.url, drawing)
 
 

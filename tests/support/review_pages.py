@@ -6,7 +6,7 @@ async with reviewed(core, browser) as review:
 
 import contextlib
 from collections.abc import AsyncGenerator, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +17,10 @@ from aileron_core.canonical import JsonObject
 from aileron_core.console_port.devices import ConfirmDevice, DevicesUpdated, LinkMade, MakeLink
 from aileron_core.console_port.events import VaultStatus
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_core.server.asgi import create_app
-from aileron_core.server.embedded import EmbeddedServer
-from aileron_core.server.sockets import bind_tcp
 from aileron_tui.review import PageDrawing, PageItem
 from tests.support.attacks import harmless
 from tests.support.core_harness import Core
+from tests.support.review_harness import served
 
 expect.set_options(timeout=20_000)  # a busy machine is slow
 
@@ -93,12 +91,9 @@ def must_be_text(found: Sequence[Any], usual: Collection[str], told: object) -> 
 
 @contextlib.asynccontextmanager
 async def serving_pages(core: Core) -> AsyncGenerator[OtherDrawing]:
-    """Serve *core* on a port; its session was opened by this very process, below which the browser is."""
-    core.app.sessions.add(replace(core.session, pid=None))
     around: Any = SimpleNamespace(not_accepted=(), vault=VaultStatus(state="absent"))
-    drawing, tcp = OtherDrawing(core.app.clock, around), bind_tcp("127.0.0.1", 0)
-    core.app.address.listen_on(tcp.getsockname()[1])
-    async with EmbeddedServer(create_app(core.app, review=drawing), [tcp]):
+    drawing = OtherDrawing(core.app.clock, around)
+    async with served(core, drawing):
         yield drawing
 
 

@@ -138,13 +138,12 @@ class Cells:
 def stop_process(pid: int) -> None:
     """Send SIGSTOP and wait until every thread stands still: one that is about to run still does."""
     os.kill(pid, signal.SIGSTOP)
-    tasks = Path(f"/proc/{pid}/task")
-    eventually(
-        lambda: (
-            {each.read_text().rpartition(")")[2].split()[0] for each in tasks.glob("*/stat")}
-            == {"T"}
-        )
-    )
+
+    def states() -> set[str]:
+        tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+        return {each.read_text().rpartition(")")[2].split()[0] for each in tasks}
+
+    eventually(lambda: states() == {"T"})
 
 
 _REFUSED = ("Nothing was decided.", "Too soon", "The screen changed as you")
