@@ -5,6 +5,7 @@ That is what a person sees before the first frame, in which look it begins, and 
 """
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -260,8 +261,12 @@ class Plain(PlainText, ScreenConsole):
     """What was read of the call that was asked."""
 
     def start(self, *more: str) -> None:
-        super().start("--plain", *more)
+        self.pty = Pty([*self._words, "--plain", *more])
+        self.process = self.pty.process
         self.pty.until(lambda: ASKS in self.output, "the first question")
+        self.pty.until((self.home / "daemon.json").exists, "its address")
+        self.url = json.loads((self.home / "daemon.json").read_text())["url"]
+        self.port = int(self.url.rpartition(":")[2])
 
     def propose(self) -> tuple[str, str]:
         """Let an agent ask to send the draft; return its token and the approval."""
