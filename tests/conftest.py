@@ -35,8 +35,8 @@ _REAL = (
 """What waits for a real terminal, a kill or an agent, as single tests with the mark `real` do. All else
 runs in its own time and is tried once."""
 _NOT_REAL = tuple(f"tests/agents/test_{name}.py" for name in (
-    "agent_run", "as_root", "box", "checks", "contained", "contained_git", "contained_ordinary", "doctor",
-    "gateway", "host_network", "no_credentials", "places", "settings", "tools",
+    "agent_run", "box", "contained", "contained_git", "doctor", "gateway", "host_network",
+    "no_credentials", "places", "settings", "tools",
 ))  # fmt: skip
 """One short program after another in a sandbox."""
 

@@ -1,10 +1,14 @@
-"""Real agents, launched, against a scripted model: the whole way from call to answer.
+"""Real agents, launched, against a scripted model: the whole way from call to answer."""
 
-With Codex; with all six in `make test-all`.
-"""
-
+import contextlib
+import json
 import os
 import shutil
+import sqlite3
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +20,13 @@ from aileron_core.connectors.servers.propose import manifest_bytes, propose_word
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.launch.agents import AGENTS as LAUNCHED
-from tests.agents.agents_bench import PROMPTS, ScriptedLlm, sends_a_draft, workbench
-from tests.agents.llm import CallTool, Conversation, Say
+from tests.agents.agents_bench import AS_ORDINARY, KEYS, PROMPTS, Bench, sends_a_draft, workbench
+from tests.agents.llm import CallTool, Conversation, Say, Script, ScriptedLlm, in_turn
+from tests.agents.test_no_credentials import PHRASE, searched
 from tests.support.core_harness import ROOT, install_examples
 from tests.support.mcp_servers import UnboxedServers
+from tests.support.processes import eventually
+from tests.support.tls import certificate
 from tests.support.variants import ALL, variants
 
 pytestmark = pytest.mark.timeout(300)
@@ -121,3 +128,214 @@ def test_an_agents_edit_by_a_persons_own_server_is_rehearsed_and_committed(tmp_p
         assert "FINAL" in ended.output
         assert note.read_text() == "two\n"
         assert "+two" in bench.llm.results[-1]
+
+
+_PI = ("--provider", "anthropic", "--model", "claude-sonnet-4-5")
+_GEMINI = ("--skip-trust", "-m", "gemini-2.5-flash")
+_CODEX = ("exec", "--skip-git-repo-check")
+BEGINS_AND_RESUMES = {
+    "codex": (_CODEX, (*_CODEX, "resume", "--last")),
+    "claude": (("-p",), ("-p", "--continue")),
+    "pi": (("-p", *_PI), ("-p", "--continue", *_PI)),
+    "gemini": ((*_GEMINI, "-p"), (*_GEMINI, "--resume", "latest", "-p")),
+    "goose": (("run", "--quiet", "-t"), ("run", "--quiet", "--resume", "-t")),
+    "opencode": (("run",), ("run", "--continue")),
+}
+
+
+_READS = {"opencode": ("import",), "goose": ("session", "import")}
+"""By those that keep conversations among settings."""
+
+
+def exported(bench: Bench, agent: str, name: str) -> Path:
+    out = bench.folder / name
+    done = bench.aileron("launch", agent, "--export-session", str(out))
+    assert "may contain turns that never happened" in done.stdout
+    (found,) = out.iterdir()
+    return found
+
+
+@pytest.mark.parametrize("agent", variants(BEGINS_AND_RESUMES))
+def test_a_conversation_goes_on_in_the_next_contained_launch(agent: str, tmp_path: Path) -> None:
+    """Of two launches at once each has its own; the person's home is as it was; another project has none."""
+    begins, resumes = BEGINS_AND_RESUMES[agent]
+    with workbench(tmp_path, ScriptedLlm(lambda _: Say(text="noted"))) as bench:
+        bench.configure(agent)
+        before = bench.fingerprint()
+        with (
+            bench.launched(agent, *begins, "the word is xylophone") as one,
+            bench.launched(agent, *begins, "the word is zither") as two,
+        ):
+            one.end()
+            two.end()
+        asked = len(bench.llm.seen)
+        ended = bench.run(agent, *resumes, "what is the word?")
+        assert "not kept" not in ended.output
+        last = bench.llm.seen[asked:][-1].raw
+        assert (b"xylophone" in last) != (b"zither" in last)
+        assert b"noted" in last
+        assert bench.fingerprint() == before
+        kept = bench.console.home / "agents" / agent
+        found = exported(bench, agent, "out").read_bytes()
+        if agent in _READS:
+            assert b"the word is" in found
+            assert b"what is the word?" in found
+        else:
+            texts = [path.read_bytes() for path in kept.rglob("*.jsonl")]
+            conversations = [text for text in texts if b"the word is" in text]
+            assert len(conversations) == 2
+            assert found in conversations
+        assert kept.parent.stat().st_mode & 0o777 == kept.stat().st_mode & 0o777 == 0o700
+
+
+def run_as_person(bench: Bench, home: Path, *words: str) -> str:
+    home.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [*AS_ORDINARY, *words], cwd=bench.project, capture_output=True, text=True, check=True,
+        env={**bench.environment({}), "HOME": str(home), "GOOSE_DISABLE_KEYRING": "1"}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.mark.skipif(not ALL, reason="Codex and Claude Code keep files: make test-all")
+@pytest.mark.parametrize("agent", _READS)
+def test_the_agent_reads_what_a_person_took_out(agent: str, tmp_path: Path) -> None:
+    with workbench(tmp_path, ScriptedLlm(lambda _: Say(text="noted"))) as bench:
+        bench.configure(agent)
+        bench.run(agent, *BEGINS_AND_RESUMES[agent][0], "the word is xylophone")
+        home = bench.folder / "other"
+        found = exported(bench, agent, "out")
+        run_as_person(bench, home, agent, *_READS[agent], str(found))
+        assert "xylophone" in found.read_text()
+        assert found.stem.rpartition("_")[0] in run_as_person(bench, home, agent, "session", "list")
+        names = ("sessions.db", "opencode.db")
+        (path,) = (each for each in home.rglob("*.db") if each.name in names)
+        with closing(sqlite3.connect(path)) as imported:
+            assert "xylophone" in "\n".join(imported.iterdump())
+
+
+CANARY = "canary-9ad2e4"
+MAKES = f"echo {CANARY} > made.txt"
+NATIVE = {
+    "codex": CallTool(name="exec_command", args={"cmd": MAKES}, unoffered=True),
+    "claude": CallTool(name="Bash", args={"command": MAKES, "description": "x"}, unoffered=True),
+}
+OURS = CallTool(name="list_drafts", args={})
+ARGS = {
+    "codex": (
+        ("exec", "--skip-git-repo-check", "--sandbox=danger-full-access", "go"),
+        ("exec", "--skip-git-repo-check", "go"),
+    ),
+    "claude": (("-p", "--allowed-tools=Bash", "go"), ("-p", "go")),
+}
+"""Where its own tools are its own, and where they were intercepted."""
+
+
+@pytest.mark.parametrize("agent", variants(NATIVE))
+@pytest.mark.parametrize("intercepted", [True, False], ids=["intercepted", "usual"])
+def test_a_native_call_is_seen(agent: str, intercepted: bool, tmp_path: Path) -> None:
+    """Also where the agent refuses it; no argument, no text, and nothing asked a person."""
+    native = NATIVE[agent]
+    ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}[agent]
+    calls = [OURS, native] if intercepted else [native]
+    llm = ScriptedLlm(in_turn(*calls, end=f"FINAL {CANARY}"))
+    with workbench(tmp_path, llm, inspect=True) as bench:
+        bench.configure(agent)
+        options = ["--intercept-builtins"] if intercepted else []
+        ended = bench.run(agent, *ARGS[agent][intercepted], options=options)
+        assert "FINAL" in ended.output
+        bench.all_passed()
+        # Written by the clock, of which no event tells.
+        eventually(lambda: "session.calls_counted" in bench.events())
+        records = bench.console.records()
+        (counted,) = (each for each in records if each["event"] == "session.calls_counted")
+        assert counted["calls"] == {native.name: 1, **({ours: 1} if intercepted else {})}
+        around = [each["tool"] for each in records if each["event"] == "session.went_around"]
+        assert around == [native.name]
+        made, home = bench.project / "made.txt", bench.console.home
+        assert made.exists() != intercepted
+        assert intercepted or made.read_text() == f"{CANARY}\n"
+        # But for the agent's own conversations, which the agent keeps.
+        files = [each for each in home.rglob("*") if each.is_file()]
+        kept = b"".join(each.read_bytes() for each in files if home / "agents" not in each.parents)
+        assert b"session.went_around" in kept
+        assert CANARY.encode() not in kept
+
+
+KEY = "qx7canary-key-51ab90"
+ENDING = "-aileron-placeholder"
+_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
+
+ASKS = """
+import re, urllib.request
+base = re.search(r'base_url = "([^"]+)"', " ".join(sys.argv))[1]
+for _ in range(2):
+    body = json.dumps({"stream": True, "input": [], "tools": [{"type": "function", "name": "x"}]})
+    headers = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
+    asked = urllib.request.Request(base + "/responses", body.encode(), headers)
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        data = answer.read()
+    look("answer of the model", data)
+    statuses["masked"] = data.count(b"*" * 20)
+statuses["placeholder"] = os.environ["OPENAI_API_KEY"][-20:]
+statuses["others"] = [name for name in os.environ if name.endswith("_API_KEY")]
+"""
+
+
+@contextlib.contextmanager
+def bench_with_keys(script: Script, folder: Path) -> Iterator[Bench]:
+    """Run a console whose vault has the key of each provider, over a model behind TLS."""
+    pem = certificate(folder, "localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    with workbench(folder, ScriptedLlm(script, tls=context), ca_file=pem) as bench:
+        console = bench.console
+        assert console.ask("CreateVault", passphrase=PHRASE).status == 200
+        for provider in ("anthropic", "openai", "gemini"):
+            fields = {"provider": provider, "base_url": bench.llm.url, "secret": KEY}
+            assert console.ask("SetModelKey", **fields, passphrase=PHRASE).status == 200
+        yield bench
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_has_a_placeholder_and_the_model_gets_the_key(agent: str, tmp_path: Path) -> None:
+    """From call to answer; keys of the person's shell reach neither the model nor the agent."""
+    with bench_with_keys(sends_a_draft, tmp_path) as bench:
+        bench.configure(agent)
+        with bench.launched(agent, *PROMPTS[agent], watched=True) as running:
+            bench.console.approve(bench.asked())
+            ended = running.end()
+        assert "FINAL" in ended.output
+        assert "gets a placeholder for its key of" in ended.output
+        assert bench.llm.seen
+        for seen in bench.llm.seen:
+            (sent,) = [seen.headers[name] for name in _HEADERS if name in seen.headers]
+            assert sent.removeprefix("Bearer ") == KEY
+            assert ENDING.encode() not in seen.raw
+            assert not [key for key in KEYS.values() if key.encode() in seen.raw]
+        assert not [line for line in ended.command_lines if ENDING in line or KEY in line]
+        assert KEY not in ended.output
+        assert bench.left_behind() == []
+
+
+def test_a_contained_agent_finds_nothing_of_the_key_that_its_requests_carry(folder: Path) -> None:
+    """Not where the model repeats it, nor in a process, a file or an answer; nor is it in the home."""
+
+    def repeats(_: Conversation) -> Say:
+        return Say(text=f"you sent {KEY}")
+
+    with bench_with_keys(repeats, folder) as bench:
+        theirs = {"OPENAI_API_KEY": "qx7canary-of-the-shell", "CODEX_API_KEY": "qx7canary-too"}
+        result = searched(bench, ASKS, **theirs)
+        assert result["found"] == []
+        assert result["read"] > 20
+        assert result["statuses"]["masked"] > 0
+        assert result["statuses"]["placeholder"] == ENDING
+        assert result["statuses"]["others"] == ["OPENAI_API_KEY"]
+        assert [each.headers["authorization"] for each in bench.llm.seen] == [f"Bearer {KEY}"] * 2
+        home = bench.console.home
+        kept = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
+        assert not [each for each in kept if KEY.encode() in each]
+        records = json.dumps(bench.console.records())
+        assert KEY not in records
+        assert ENDING not in records
