@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from examples.mailbox.server import Mailbox
-from tests.agents.llm import CallTool, Conversation, ModelRequest, Say, Script, ScriptedLlm
+from tests.agents.llm import CallTool, Conversation, Say, Script, ScriptedLlm
 from tests.support import making
 from tests.support.core_harness import DRAFT, install_examples
 from tests.support.forked import forked, run_forked
@@ -84,26 +84,6 @@ def caller(port: int, server: int) -> int | None:
 
 def gateway_hashes(home: Path) -> set[str]:
     return {row for (row,) in query(home, "SELECT gateway_hash FROM sessions")}
-
-
-def nothing_of_ours(seen: ModelRequest, hashes: set[str]) -> None:
-    """Fail if a request holds our prefix, a gateway token, or a header of ours."""
-    assert b"/gw/" not in seen.raw
-    words = {hashlib.sha256(word).hexdigest() for word in _TOKEN.findall(seen.raw)}
-    assert not words & hashes
-    for name, value in seen.headers.items():
-        assert "aileron" not in f"{name} {value}".lower()
-        assert not name.startswith(("x-forwarded", "forwarded", "via"))
-
-
-def on_record(console: Any, count: int) -> list[list[Any]]:
-    """Return the requests that the audit says have passed, once there are *count* of them."""
-
-    def passed() -> list[list[Any]]:
-        told = [each for each in console.records() if each["event"] == "gateway.passed"]
-        return [each for record in told for each in record["requests"]]
-
-    return eventually(lambda: len(found := passed()) >= count and found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,10 +161,19 @@ class Bench:
         assert {*self.callers} == {self.console.process.pid}
         hashes = gateway_hashes(self.console.home)
         assert hashes
-        for each in seen:
-            nothing_of_ours(each, hashes)
+        for each in seen:  # no prefix of ours, no gateway token, no header
+            assert b"/gw/" not in each.raw
+            assert not {_digest(word) for word in _TOKEN.findall(each.raw)} & hashes
+            for name, value in each.headers.items():
+                assert "aileron" not in f"{name} {value}".lower()
+                assert not name.startswith(("x-forwarded", "forwarded", "via"))
             assert each.headers["host"] == self.llm.url.removeprefix("http://")
-        passed = on_record(self.console, len(seen))
+
+        def told() -> list[list[Any]]:
+            records = [one for one in self.console.records() if one["event"] == "gateway.passed"]
+            return [request for one in records for request in one["requests"]]
+
+        passed = eventually(lambda: len(found := told()) >= len(seen) and found)
         expected = [(each.method, each.path.partition("?")[0]) for each in seen]
         assert sorted((method, path) for _, _, method, path, *_ in passed) == sorted(expected)
         for *_, method, _, status, up, down in passed:

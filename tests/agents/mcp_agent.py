@@ -46,11 +46,10 @@ ask("notifications/initialized", notify=True)
 say(tools=[tool["name"] for tool in ask("tools/list")["tools"]])
 for name, arguments in json.loads(sys.argv[-1]):
     result = ask("tools/call", {"name": name, "arguments": arguments})
-    text = "\n".join(part["text"] for part in result["content"])
     while (result.get("structuredContent") or {}).get("status") == "pending_approval":
         waited = {"approval_id": result["structuredContent"]["approval_id"], "wait_seconds": 30}
         result = ask("tools/call", {"name": "check_action_status", "arguments": waited})
-        text = "\n".join(part["text"] for part in result["content"])
+    text = "\n".join(part["text"] for part in result["content"])
     say(name=name, failed=result["isError"], text=text)
 relay.stdin.close()
 relay.wait()

@@ -1,4 +1,4 @@
-"""The box of an MCP server, as hostile and published programs in it meet it.
+"""The box of an MCP server, as hostile programs in it meet it.
 
 Run as a program with FOLDER, this file starts servers in one console as an ordinary user, and prints what they
 meet from inside, as JSON; with FOLDER killed it is a console that is to be killed, once it has printed a line.
@@ -8,7 +8,6 @@ import ipaddress
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import ssl
@@ -33,14 +32,11 @@ from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.errors import NotFound, Unavailable
 from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder, run_as_ordinary
 from tests.support.processes import eventually, running_with
-from tests.support.tls_service import certificate
+from tests.support.tls_service import OneAddress, certificate
 from tests.support.variants import needs_bubblewrap
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "127.0.0.5"
-SERVERS = ROOT / "tests" / "node" / "servers"
-PACKAGES = {"sha256:fs": SERVERS}
-FILESYSTEM = "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 
 INSIDE = r"""
 import json, os, socket, ssl, subprocess, sys
@@ -136,11 +132,6 @@ sys.stdin.read()
 PAUSED = ("", "git", "opened", "file", "saved", "kept")
 
 
-class _Names:
-    def resolve(self, host: str, port: int) -> list[str]:
-        return [ADDRESS]
-
-
 def _serve(folder: Path) -> int:
     """Serve TLS for api.example and evil.example; return the port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -184,7 +175,7 @@ class Bench:
         env = {name: value for name, value in os.environ.items() if name not in certificates}
         self.boxes = box.BoxedServers(
             self.home, self.person, {**env, "SSL_CERT_FILE": str(folder / "both.pem"), "CONSOLES_OWN": "value"},
-            tree=self._tree, refused=lambda *what: self.refused.append(what), resolver=_Names(),
+            tree=self._tree, refused=lambda *what: self.refused.append(what), resolver=OneAddress(ADDRESS),
             guard=AddressGuard([ipaddress.ip_network(f"{ADDRESS}/32")]),
         )  # fmt: skip
         told = {
@@ -200,7 +191,7 @@ class Bench:
         )  # fmt: skip
 
     def _tree(self, tree: str) -> Path:
-        folder = PACKAGES.get(tree, self.home / "store" / "servers" / tree.replace(":", "/"))
+        folder = self.home / "store" / "servers" / tree.replace(":", "/")
         if not folder.exists():
             raise NotFound(f"{tree} is not installed.")
         return folder
@@ -326,35 +317,9 @@ class Bench:
         self.listed.with_name("moved").rename(self.listed)
         return refused.value.message
 
-    def filesystem(self, mode: Mode) -> dict[str, Any]:
-        table = ServerTable(
-            program=(shutil.which("node") or "", f"{{tree}}/{FILESYSTEM}", str(self.listed)),
-            tree="sha256:fs", files_write=(str(self.listed),),
-        )  # fmt: skip
-        started = self.boxes.start("fs", table, mode, {})
-        stdin, stdout = started.process.stdin, started.process.stdout
-        assert stdin
-        assert stdout
-        client = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}}
-        new = {"path": f"{self.listed}/by-{mode}", "content": "x"}
-        answers: list[Any] = []
-        for method, params in (
-            ("initialize", {**client, "protocolVersion": "2025-11-25"}),
-            ("tools/list", {}),
-            ("tools/call", {"name": "write_file", "arguments": new}),
-        ):
-            asked = {"jsonrpc": "2.0", "id": len(answers), "method": method, "params": params}
-            stdin.write(json.dumps(asked).encode() + b"\n")
-            stdin.flush()
-            answers.append(json.loads(stdout.readline())["result"])
-        started.stop()
-        tools = [each["name"] for each in answers[1]["tools"]]
-        return {"tools": tools, "wrote": answers[2]["content"][0]["text"]}
-
 
 def main(folder: Path) -> None:
     bench = Bench(folder)
-    published = (SERVERS / FILESYSTEM).exists()
     modes: tuple[Mode, ...] = ("read", "write")
     bench.end()
     result = {
@@ -367,7 +332,6 @@ def main(folder: Path) -> None:
         "unsaid": bench.unsaid(),
         "exchanged": bench.exchanged(),
         "paused": {name: bench.paused(*name.split()) for name in PAUSED},
-        "fs": {mode: bench.filesystem(mode) for mode in modes} if published else {},
         "why not": {
             "": bench.why_not(),
             "does not exist": bench.why_not(files_read=(str(bench.person / "gone"),)),
@@ -413,16 +377,14 @@ def test_nothing_of_the_machine_is_there_but_a_listed_host(result: dict[str, Any
         assert met["loopback"].startswith("ConnectionRefusedError")
         assert met["metadata"].startswith("OSError 101")
         assert met["ssh"].startswith("FileNotFoundError")
-        assert met["aileron"] == ["store"]
-        assert met["home"] == [".aileron", "work"]
+        assert (met["aileron"], met["home"]) == (["store"], [".aileron", "work"])
         assert not {"shadow", "hostname", "machine-id", "ssh"} & {*met["etc"]}
         assert met["processes"] == ["/usr/bin/bwrap", "/usr/bin/python3"]
         assert met["parent's environment"] == ""
         assert met["environment"].keys() == {
             "HOME", "LANG", "MODE", "PATH", "PWD", "SSL_CERT_FILE", "TOKEN",
         }  # fmt: skip
-        assert met["arguments"] == ["the ${secret.TOKEN}"]
-        assert met["namespace"] == 1
+        assert (met["arguments"], met["namespace"]) == (["the ${secret.TOKEN}"], 1)
         assert (met["unix socket"], met["unix pair"]) == ("OSError 97", 2)
         assert met["descriptors"] == []
         assert met["unlisted"].startswith("FileNotFoundError")
@@ -449,8 +411,7 @@ def test_files_are_read_only_for_a_read_and_written_during_calls_alone(
         "write notes", "write new", "write .vscode/tasks.json", "write .vimrc", "write ../plain/.git",
     }  # fmt: skip
     assert {result["write"][name] for name in writes} == {"written", EROFS}
-    assert result["notes"] == "from inside"
-    assert result["read"]["moved"] == []
+    assert (result["notes"], result["read"]["moved"]) == ("from inside", [])
     assert [each.split(": ")[1].split(". ")[0] for each in sorted(result["write"]["moved"])] == [
         ".vimrc is new", ".git is new",
     ]  # fmt: skip
@@ -473,17 +434,6 @@ def test_files_are_read_only_for_a_read_and_written_during_calls_alone(
     assert paused["file"] == {
         "pauses": [True], "grows": [False, True], "resumes": [True], "moved": [], "git": False,
     }  # fmt: skip
-
-
-def test_a_published_server_lists_its_tools_in_both_modes(result: dict[str, Any]) -> None:
-    """It writes in one of them only."""
-    if not result["fs"]:
-        pytest.skip("`make node` puts it into tests/node/servers")
-    read, write = result["fs"]["read"], result["fs"]["write"]
-    assert read["tools"] == write["tools"]
-    assert {"read_text_file", "edit_file", "write_file"} <= {*read["tools"]}
-    assert "EROFS" in read["wrote"]
-    assert write["wrote"].startswith("Successfully wrote")
 
 
 def test_what_cannot_start_says_why_and_a_program_waits_for_a_word(result: dict[str, Any]) -> None:

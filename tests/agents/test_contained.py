@@ -151,7 +151,11 @@ print("up", flush=True); sys.stdin.read()
 
 
 def probed_in(folder: Path) -> dict[str, Any]:
-    """Return what the probe could do, past the refusal to launch as root, beside what is that user's."""
+    """Return what the probe could do, past the refusal to launch as root, beside what is that user's.
+
+    The same command line and the same preparation as a launch, around the system's own Python: the
+    interpreter of these tests may lie where nobody else can read it.
+    """
     names = ("person/.aileron", "project/.git/hooks", "own/.codex", "private")
     there, hooks, codex, private = (folder / name for name in names)
     for each in (there, hooks, codex, private):

@@ -67,7 +67,7 @@ def run_as_root(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]"
 @pytest.mark.parametrize("words", [["--dry-run"], []], ids=["dry run", "no console"])
 @pytest.mark.parametrize("how", variants(["on", "offline"]))
 def test_root_is_told_how_another_user_starts_it(folder: Path, how: str, words: list[str]) -> None:
-    """Refused before anything is looked at further, with the words to type instead."""
+    """Nothing would contain the agent: refused before anything is looked at further, with the words to type instead."""
     done = run_as_root(folder, "launch", "codex", f"--sandbox={how}", *words)
     assert done.returncode != 0
     assert "STARTED" not in done.stdout

@@ -259,8 +259,7 @@ def test_listed_names_are_reached_by_clients_that_know_no_proxy_and_nothing_else
     met, refused = result["met"], result["refused"]
     assert (met["alpha"], met["beta"], met["big"]) == ("alpha.example", "beta.example", 3_000_000)
     assert (met["curl"], met["node"]) == ("0 alpha.example\n", "0 beta.example\n")
-    assert met["by stream"] == "127.0.0.5"
-    assert met["proxies"] == []
+    assert (met["by stream"], met["proxies"]) == ("127.0.0.5", [])
     assert result["failure"] == ""
     assert result["met"]["broken by stream"].startswith("OSError")
     (bug,) = result["bugs"]
@@ -290,8 +289,7 @@ def test_listed_names_are_reached_by_clients_that_know_no_proxy_and_nothing_else
     ):
         assert met[way] == "gaierror -2"
         assert problem in refused[host]
-    assert met["listed private"] == "10.255.255.253"
-    assert met["public"] == "connected"
+    assert (met["listed private"], met["public"]) == ("10.255.255.253", "connected")
     assert met["loopback"] == f"ConnectionRefusedError {errno.ECONNREFUSED}"
     assert met["loopback where hosts are served"] == f"ConnectionResetError {errno.ECONNRESET}"
     for way in ("public unlisted", "metadata address", "datagram"):

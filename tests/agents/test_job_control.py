@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,17 +34,11 @@ _SHELLS = {
 SHELLS = (*_SHELLS,)
 
 
-class Shell:
-    """One interactive shell on a terminal of its own."""
+class Shell(Tmux):
+    """A person's interactive shell on a terminal of its own, where launches are jobs."""
 
     def __init__(
-        self,
-        name: str,
-        folder: Path,
-        environment: Mapping[str, str],
-        *,
-        cwd: Path,
-        under: tuple[str, ...] = (),
+        self, name: str, folder: Path, env: dict[str, str], cwd: Path, under: tuple[str, ...] = ()
     ) -> None:
         """Start the shell *name*, with its socket in *folder*, *under* what an ordinary user's program is run under."""
         if shutil.which(name) is None:
@@ -52,29 +46,26 @@ class Shell:
         self.folder, (words, prompt) = folder, _SHELLS[name]
         # A command of its own, so that the shell is a session's leader as in any terminal.
         command = f"exec {shell(*under, *words.split())}"
-        given = {**environment, "SHELL": "/bin/sh", "LANG": "C.UTF-8", "HISTFILE": os.devnull}
-        self.tmux = Tmux(folder / "tmux", command, given, cwd, size=(100, 40))
-        self.tmux.type(prompt)
-        self.tmux.press("Enter")
+        given = {**env, "SHELL": "/bin/sh", "LANG": "C.UTF-8", "HISTFILE": os.devnull}
+        super().__init__(folder / "tmux", command, given, cwd, size=(100, 40))
+        self.type(prompt)
+        self.press("Enter")
         self.at_prompt()
 
     def run(self, command: str) -> None:
-        self.tmux.press("C-l")
+        self.press("C-l")
         self.at_prompt(alone=True)
-        self.tmux.type(command)
-        self.tmux.press("Enter")
+        self.type(command)
+        self.press("Enter")
 
-    def at_prompt(self, *, alone: bool = False, seconds: float = 60) -> str:
+    def at_prompt(self, *, alone: bool = False) -> str:
         """Wait until the shell waits for a command (on an otherwise *alone* screen); return the screen."""
 
         def waits(shown: str) -> bool:
             lines = [line for line in shown.splitlines() if line.strip()]
             return bool(lines) and lines[-1].strip() == READY and (len(lines) == 1 or not alone)
 
-        return self.tmux.until(waits, patience=seconds)
-
-    def until(self, text: str | Callable[[str], bool], seconds: float = 60) -> str:
-        return self.tmux.until(text, patience=seconds)
+        return self.until(waits)
 
     def until_stopped(self) -> str:
         """Wait until the shell says that its job has stopped; return the screen at its prompt."""
@@ -87,15 +78,6 @@ class Shell:
 
         self.until(told)
         return self.at_prompt()
-
-    def press(self, *keys: str) -> None:
-        self.tmux.press(*keys)
-
-    def flags(self, *names: str) -> dict[str, str]:
-        return self.tmux.flags(*names)
-
-    def close(self) -> None:
-        self.tmux.close()
 
 
 LAUNCH = """
@@ -213,7 +195,7 @@ def test_what_is_printed_in_the_background_is_shown_until_it_wants_to_read() -> 
         at.until("PRINTED")
         assert "line" not in at.until_stopped()
         at.run("fg")
-        at.tmux.type("hello")
+        at.type("hello")
         at.press("Enter")
         at.until("line hello")
         at.at_prompt()
@@ -279,7 +261,7 @@ def test_nothing_runs_in_the_sandbox_while_its_launcher_is_stopped(ending: str) 
         launcher = launch_agent(bench, at, "codex")
         at.until("COUNTS")
         for name in ("new1", "new2", "new3"):
-            at.tmux.type(name)
+            at.type(name)
             at.press("Enter")
             at.at_prompt()
             inside = running_with(f"python3\0{bench.folder / 'bin' / 'codex'}")
@@ -327,9 +309,9 @@ def type_until_there(at: Shell, text: str) -> None:
     """Type *text* until it is there: an agent that starts, or goes on, drops what is typed meanwhile."""
 
     def there() -> bool:
-        at.tmux.type(text)
+        at.type(text)
         with contextlib.suppress(AssertionError):
-            return bool(at.until(text, 1.0))
+            return bool(at.until(text, patience=1.0))
         return False
 
     eventually(there)
@@ -351,7 +333,7 @@ def test_a_real_agent_stops_and_goes_on(agent: str, name: str, options: tuple[st
             at.run("fg")
             at.until(text)
         type_until_there(at, "say it")
-        eventually(lambda: at.press("Enter") or "BANANA" in at.tmux.pane())
+        eventually(lambda: at.press("Enter") or "BANANA" in at.pane())
         assert bench.events().count("session.opened") == 1
 
 

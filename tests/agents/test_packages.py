@@ -26,7 +26,7 @@ from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.servers.trees import verify_tree
 from aileron_core.errors import AileronError, Unavailable
 from tests.support.ordinary import ordinary_folder, run_as_ordinary
-from tests.support.tls_service import certificate
+from tests.support.tls_service import OneAddress, certificate
 from tests.support.variants import ALL
 
 ADDRESS = "127.0.0.5"
@@ -34,11 +34,6 @@ HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
 }  # fmt: skip
-
-
-class _Names:
-    def resolve(self, host: str, port: int) -> list[str]:
-        return [ADDRESS]
 
 
 class Registry:
@@ -146,7 +141,7 @@ def _installed(home: Path, line: str, env: dict[str, str]) -> dict[str, Any] | s
     """Install what *line* names, and start it; return what is there then, or why it was not."""
     try:
         table = ServerTable(run=tuple(line.split()))
-        found = installed(home, table, lambda _: None, env=env, resolver=_Names())
+        found = installed(home, table, lambda _: None, env=env, resolver=OneAddress(ADDRESS))
     except AileronError as error:
         return f"{type(error).__name__}: {error.message}"
     place = verify_tree(home, found.tree)
@@ -217,16 +212,14 @@ def test_a_package_is_installed_without_its_scripts_from_the_registry_alone() ->
     assert first["package"] == "npm:scripted@1.2.3"
     entry = "{tree}/node_modules/scripted/index.js"
     assert Path(first["program"][0]).name == "node"
-    assert first["program"][1:] == ["--no-warnings", entry, "x"]
-    assert first["said"] == "x\n"
+    assert (first["program"][1:], first["said"]) == (["--no-warnings", entry, "x"], "x\n")
     assert first["tree"] == again["tree"]
     assert "package-lock.json" in first["files"]
     assert "ran" not in first["files"]
     assert "has no program other. Its programs: serve." in own["npx -p scripted other"]
     assert own["left"] == []
     first = own["uvx --from wheeled serve"]
-    assert first["package"] == "pypi:wheeled@1.0"
-    assert first["said"] == "['serve']\n"
+    assert (first["package"], first["said"]) == ("pypi:wheeled@1.0", "['serve']\n")
     assert own["uvx source"].startswith("Unavailable: source (wheels alone) could not be installed")
     assert "registry.example/files/source-1.0.tar.gz" not in own["seen"]
     assert own["npx elsewhere"].endswith("evil.example:443 is no registry of your settings")

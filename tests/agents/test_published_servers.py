@@ -21,16 +21,12 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from aileron_core.actions.model import ConnectorIdentity
-from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.network.host_network import HostNetwork
-from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.servers.box import BoxedServers
-from aileron_core.connectors.servers.connector import ServerConnector
 from aileron_core.connectors.servers.definitions import definitions_bytes
-from aileron_core.connectors.servers.process import ServerProcesses, list_tools
+from aileron_core.connectors.servers.process import list_tools
 from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, propose_words
-from aileron_core.connectors.servers.table import VERSION, ServerTable
+from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.account_intents import BindAccount, named_values
 from aileron_core.server.agent_api import AgentApi
@@ -41,6 +37,7 @@ from aileron_core.vault.secret import Secret
 from aileron_mcp.lazy_mount import LazyMcpApp
 from tests.support.core_harness import PASSPHRASE, Core
 from tests.support.ordinary import ordinary_folder, run_as_ordinary
+from tests.support.tls_service import OneAddress
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
 from tests.support.vaults import cheap_passphrases
 
@@ -97,11 +94,6 @@ PUBLISHED = {
     ),
     "playwright": Published(package="@playwright/mcp", entry="cli.js"),
 }  # fmt: skip
-
-
-class _Names:
-    def resolve(self, host: str, port: int) -> list[str]:
-        return [PUBLIC]
 
 
 def _divert(service: TlsService) -> None:
@@ -168,20 +160,6 @@ async def _through_the_gate(home: Path, boxes: BoxedServers, name: str, each: Pu
     }
 
 
-async def _elsewhere(boxes: BoxedServers, table: ServerTable, each: Published) -> Json:
-    """Read the thing with a server that may reach another host alone."""
-    table = replace(table, hosts=("api.example:443",), secrets=(), previews={})
-    text = manifest_bytes("other", table)
-    tools = await asyncio.to_thread(list_tools, boxes, "other", table)
-    identity = ConnectorIdentity(fqn="mcp://local/other", version=VERSION, hash=table.tree)
-    servers = ServerProcesses(boxes)
-    manifest = parse_manifest(text, "other")
-    made = ServerConnector(identity=identity, manifest=manifest, definitions=tools, servers=servers)
-    called = await made.call(each.read, {**(each.thing or {})}, limits=Limits())
-    await asyncio.to_thread(servers.close)
-    return {"failed": called.failure is not None, "reached": called.hosts_asked}
-
-
 async def main(folder: Path, name: str) -> Json:
     each = PUBLISHED[name]
     home = folder / "home"
@@ -189,7 +167,7 @@ async def main(folder: Path, name: str) -> Json:
     refused: list[str] = []
     boxes = BoxedServers(
         home, folder, {"NODE_EXTRA_CA_CERTS": str(folder / "both.pem")},
-        tree=lambda _: SERVERS, refused=lambda _, host, __: refused.append(host), resolver=_Names(),
+        tree=lambda _: SERVERS, refused=lambda _, host, __: refused.append(host), resolver=OneAddress(PUBLIC),
     )  # fmt: skip
     version = json.loads((SERVERS / "package.json").read_text())["dependencies"][each.package]
     table = ServerTable(
@@ -211,14 +189,12 @@ async def main(folder: Path, name: str) -> Json:
         service.answer = lambda asked: Reply(body=each.answer(asked), headers=json_)
         _divert(service)
         met = await _through_the_gate(home, boxes, name, each)
-        asked = list(service.seen)
-        met["elsewhere"] = await _elsewhere(boxes, table, each)
+        asked = service.seen
         return {
             **met,
+            "refused": refused,
             "asked": [[one.method, one.path, one.headers.get("authorization")] for one in asked],
             "sent": [json.loads(one.body) for one in asked if one.method == "PATCH"],
-            "asked elsewhere": len(service.seen) - len(asked),
-            "refused": refused,
         }
 
 
@@ -243,13 +219,11 @@ def test_a_call_shows_before_and_after_and_its_yes_is_one_request_with_the_token
     each, used = PUBLISHED[name], met(name)
     ((field, new),) = (each.changes or {}).items()
     old = {"title": "Old", "archived": "false"}[field]
-    assert used["state"] == "completed"
-    assert used["before"][field] == old
+    assert (used["state"], used["before"][field]) == ("completed", old)
     assert used["after"] == {field: new if isinstance(new, str) else json.dumps(new)}
     place, bearer = PLACES[name], f"Bearer {TOKEN}"
     assert used["asked"] == [["GET", place, bearer]] * 3 + [["PATCH", place, bearer]]
-    assert used["sent"] == [each.changes]
-    assert used["hosts"] == [f"{each.host}:443"]
+    assert (used["sent"], used["hosts"]) == ([each.changes], [f"{each.host}:443"])
     assert used["on record"] == [[f"{each.host}:443"]] * 2
     (block,) = used["blocks"]
     assert block["type"] == "text"
@@ -258,13 +232,10 @@ def test_a_call_shows_before_and_after_and_its_yes_is_one_request_with_the_token
         "github": {"number": 7, "title": "Old", "body": "asked with Bearer [removed]"},
         "notion": {"object": "page", "id": PAGE, "archived": False, "url": "asked with Bearer [removed]"},
     }[name]  # fmt: skip
-    assert used["told the token"] == 0
-    assert used["kept the token"] == []
+    assert (used["told the token"], used["kept the token"]) == (0, [])
     assert TOKEN not in used["logged"]
     assert "[removed]" in used["before"]["Answer"]
-    assert used["elsewhere"] == {"failed": True, "reached": []}
-    assert used["refused"] == [f"{each.host}:443"]
-    assert used["asked elsewhere"] == 0
+    assert used["refused"] == []
 
 
 def test_a_server_for_browsers_lists_its_tools_without_a_browser_or_a_host() -> None:

@@ -1,8 +1,12 @@
-"""Real agents, launched, against a scripted model: the whole way from call to answer."""
+"""Real agents, launched, against a scripted model: the whole way from call to answer.
+
+With Codex, or the few of which a test says so; with all six in `make test-all`.
+"""
 
 import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import ssl
@@ -20,13 +24,22 @@ from aileron_core.connectors.servers.propose import manifest_bytes, propose_word
 from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.launch.agents import AGENTS as LAUNCHED
-from tests.agents.agents_bench import AS_ORDINARY, KEYS, PROMPTS, Bench, sends_a_draft, workbench
+from tests.agents.agents_bench import (
+    AS_ORDINARY,
+    KEYS,
+    PROMPTS,
+    Bench,
+    sends_a_draft,
+    silent,
+    workbench,
+)
 from tests.agents.llm import CallTool, Conversation, Say, Script, ScriptedLlm, in_turn
 from tests.agents.test_no_credentials import PHRASE, searched
 from tests.support.core_harness import ROOT, install_examples
+from tests.support.making import program
 from tests.support.mcp_servers import UnboxedServers
 from tests.support.processes import eventually
-from tests.support.tls import certificate
+from tests.support.tls_service import certificate
 from tests.support.variants import ALL, variants
 
 pytestmark = pytest.mark.timeout(300)
@@ -234,7 +247,7 @@ ARGS = {
 @pytest.mark.parametrize("agent", variants(NATIVE))
 @pytest.mark.parametrize("intercepted", [True, False], ids=["intercepted", "usual"])
 def test_a_native_call_is_seen(agent: str, intercepted: bool, tmp_path: Path) -> None:
-    """Also where the agent refuses it; no argument, no text, and nothing asked a person."""
+    """By `[gateway] inspect`, also where the agent refuses it; no argument, no text, and nothing asked a person."""
     native = NATIVE[agent]
     ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}[agent]
     calls = [OURS, native] if intercepted else [native]
@@ -339,3 +352,79 @@ def test_a_contained_agent_finds_nothing_of_the_key_that_its_requests_carry(fold
         records = json.dumps(bench.console.records())
         assert KEY not in records
         assert ENDING not in records
+
+
+WITH_SERVERS = variants(("codex", "claude", "opencode", "goose", "gemini"), 3)
+"""The first three list them at their command line; Goose and Gemini CLI only start them."""
+LISTS = ("codex", "claude", "opencode")
+SERVER = """\
+#!/usr/bin/env python3
+import pathlib, sys
+pathlib.Path(sys.argv[1]).touch()
+"""
+MANIFEST = """\
+[connector]
+name = "mcp://local/notes"
+version = "1.0.0"
+[server]
+run = {run}
+program = {run}
+[server.tools]
+"""
+
+
+def entries(agent: str, servers: dict[str, list[str]]) -> tuple[str, str]:
+    """Return the settings file in which *agent* is given *servers*, and what stands there besides its usual text."""
+    by_args = {name: {"command": words[0], "args": words[1:]} for name, words in servers.items()}
+    match agent:
+        case "codex":
+            tables = [
+                f"[mcp_servers.{name}]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(words[1:])}\n"
+                for name, words in servers.items()
+            ]
+            return ".codex/config.toml", 'model = "test"\n' + "".join(tables)
+        case "claude":
+            return ".claude.json", json.dumps({"mcpServers": by_args})
+        case "opencode":
+            local = {name: {"type": "local", "command": words} for name, words in servers.items()}
+            return ".config/opencode/opencode.json", json.dumps({"mcp": local})
+        case "goose":
+            common = {"type": "stdio", "enabled": True, "timeout": 9}
+            stdio = {
+                name: {**common, "name": name, "cmd": words[0], "args": words[1:]}
+                for name, words in servers.items()
+            }
+            settings: dict[str, object] = {"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "gpt-4o"}
+            settings["GOOSE_DISABLE_SESSION_NAMING"] = True
+            return ".config/goose/config.yaml", json.dumps({**settings, "extensions": stdio})
+        case _:
+            chosen = {"auth": {"selectedType": "gemini-api-key"}}
+            return ".gemini/settings.json", json.dumps({"security": chosen, "mcpServers": by_args})
+
+
+@pytest.mark.parametrize("agent", WITH_SERVERS)
+def test_a_server_that_aileron_has_is_off_in_the_agent_alone(agent: str, tmp_path: Path) -> None:
+    """The same command is off in this launch's settings alone; another command of the same name is not."""
+    server = program(tmp_path / "server", SERVER)
+    same, another = tmp_path / "project" / "same", tmp_path / "project" / "other"
+    run = [str(server), str(same)]
+
+    def install(home: Path) -> None:
+        manifest = MANIFEST.format(run=json.dumps(run))
+        ConnectorStore(home).install_server(b'{"tools":[]}', manifest.encode())
+
+    with workbench(tmp_path, ScriptedLlm(silent), install=install) as bench:
+        bench.write(*entries(agent, {"mine": run, "Notes": [str(server), str(another)]}))
+        before = bench.fingerprint()
+        args = ("mcp", "list") if agent in LISTS else PROMPTS[agent]
+        output = bench.run(agent, *args).output
+        if agent in LISTS:
+            listed = re.sub("\x1b.*?m", "", output.rpartition("as notes.")[2])
+            mine, other = (re.findall(rf"\b{name}:? .*", listed) for name in ("mine", "Notes"))
+            assert [each for each in mine if "disabled" not in each] == []
+            assert [each for each in other if "disabled" in each] != other
+        assert "does not start its own MCP server mine (" in output
+        assert "MCP server Notes" not in output
+        assert not same.exists()
+        assert another.exists() == (agent != "codex")  # which lists without starting
+        assert before.items() <= bench.fingerprint().items()

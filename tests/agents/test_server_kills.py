@@ -87,8 +87,6 @@ class Rounds:
         self.ids: dict[str, str] = {}
         """The calls' approvals, by name."""
         self.names = 0
-        self.left: list[float] = []
-        """Seconds until nothing of a killed box was there any more."""
         (folder / "work").mkdir()
         (folder / "home").mkdir(mode=0o700)
         made = table(folder, APPENDING, env={"STATE": "/dev/null", "EFFECTS": str(self.effects)})
@@ -158,7 +156,6 @@ class Rounds:
         while left := pids & alive():
             assert time.monotonic() - since < 5.0, f"still there: {left}"
             time.sleep(0.005)
-        self.left.append(time.monotonic() - since)
 
     def outcomes(self) -> dict[str, int]:
         """Return how many calls ended in which state with how many effects, once a last console has looked."""
@@ -179,9 +176,7 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, Any]:
         for each in range(kills // len(kinds)):
             rounds.kill("server" if each % 2 else "console")
         result[kind] = {
-            "calls": len(rounds.ids),
             "outcomes": rounds.outcomes(),
-            "seconds left": round(max(rounds.left), 3),
             "audit": [each.message for each in audit_problems(folder / str(number) / "home")],
         }
     return result

@@ -77,7 +77,7 @@ class _ServiceBackend(GuardedBackend):
     """Connects to one port, whatever port a URL names: the services of manifests listen on 443."""
 
     def __init__(self, guard: AddressGuard, replaced: GuardedBackend, port: int) -> None:
-        super().__init__(_Loopback(), guard, replaced._routes)
+        super().__init__(OneAddress("127.0.0.1"), guard, replaced._routes)
         self._port = port
 
     def connect_tcp(self, host: str, port: int, *rest: Any, **more: Any) -> Any:
@@ -85,9 +85,14 @@ class _ServiceBackend(GuardedBackend):
         return super().connect_tcp(host, port if routed else self._port, *rest, **more)
 
 
-class _Loopback:
+class OneAddress:
+    """A resolver that knows one address, for every name."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
     def resolve(self, host: str, port: int) -> list[str]:
-        return ["127.0.0.1"]
+        return [self._address]
 
 
 @contextmanager

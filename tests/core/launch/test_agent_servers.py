@@ -264,8 +264,7 @@ def test_what_was_imported_from_settings_is_off(
 ) -> None:
     """Its key is in the vault, and stands in the command as a name."""
     text = text.replace('"/dir"', '"/dir", "--api-key", "s3cret"')
-    (file := tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    write(tmp_path / path, text)
     (imported,) = agent_servers(agent, tmp_path, tmp_path / "project", {})
     assert imported.secrets == {"API_KEY": "s3cret"}
     own = AGENTS[agent].servers(context(settings={f"~/{path}": text}, contained=True))

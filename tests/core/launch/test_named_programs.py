@@ -314,8 +314,7 @@ def test_goose(home: Path) -> None:
 
 def test_pi(home: Path) -> None:
     write(
-        home,
-        ".pi/agent/settings.json",
+        home, ".pi/agent/settings.json",
         {"extensions": ["~/dev/a.ts", "!x"], "packages": ["npm:x", {"source": "./p"}],
          "shellPath": "~/bin/sh", "npmCommand": ["mise", "npm"]},
     )  # fmt: skip
@@ -371,22 +370,19 @@ def test_settings_that_cannot_be_parsed_are_named(agent: str, text: str, home: P
     assert found.problem
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-@given(
-    value=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["hooks", "mcpServers", "mcp", "command", "args", "PreToolUse", "plugin", "extensions",
-                 "statusLine", "packages", "enabledPlugins", "tools", "formatter", "cmd", "type"]
-            ),
-            inner,
-            max_size=4,
-        ),
-        max_leaves=20,
-    )
+WORDS = st.sampled_from(
+    ["hooks", "mcpServers", "mcp", "command", "args", "PreToolUse", "plugin", "extensions",
+     "statusLine", "packages", "enabledPlugins", "tools", "formatter", "cmd", "type"]
 )  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@given(value=VALUES)
 def test_settings_of_any_shape_are_read(
     agent: str, value: object, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

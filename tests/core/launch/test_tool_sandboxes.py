@@ -131,15 +131,13 @@ def launched(sandbox: str) -> Iterator[Launched]:
         }.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        (folder / "person" / ".local" / "bin").mkdir()
-        person = (
-            folder / "person"
-        )  # with links as pipx, `uv tool`, npm and managers of Node make them
+        person = folder / "person"  # with links as pipx, `uv tool`, npm, Node's managers make them
+        (person / ".local/bin").mkdir()
         tool = person / ".local/pipx/venvs/mytool/bin/mytool"
         (person / ".local/bin/mytool").symlink_to(tool)
         (person / ".local/bin/node").symlink_to("../../.nodes/current/bin/node")
         (person / ".nodes/current").symlink_to("v22")
-        for each in (folder / "person").glob("**/bin/*"):
+        for each in person.glob("**/bin/*"):
             each.chmod(0o755)
         give(folder)
         (folder / "aileron").chmod(0o700)
@@ -168,11 +166,9 @@ def launched(sandbox: str) -> Iterator[Launched]:
 def dry_run(folder: Path, *words: str) -> str:
     """Return what `aileron launch --dry-run` says of the launch that `there` is."""
     done = subprocess.run(
-        [
-            *AS_ORDINARY, sys.executable, "-m", "aileron_tui.cli", "--home", f"{folder}/aileron",
-            "launch", "codex", "--dry-run", "--builtins", "--read", "~/notes", "--no-gateway",
-            "--allow-abstract-sockets", *words,
-        ],
+        [*AS_ORDINARY, sys.executable, "-m", "aileron_tui.cli", "--home", f"{folder}/aileron",
+         "launch", "codex", "--dry-run", "--builtins", "--read", "~/notes", "--no-gateway",
+         "--allow-abstract-sockets", *words],
         env=tool_environment(folder), cwd=folder / "project", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

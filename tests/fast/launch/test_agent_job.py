@@ -1,12 +1,15 @@
-"""What the agent's parent says where the agent cannot be started, and sets again for one that stopped."""
+"""What a launch starts: what the agent's parent says and sets again, and the copy of the workers' program."""
 
+import ast
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from aileron_core.connectors.builtin.connector import worker_files
 from aileron_core.launch import agent_job
 from aileron_core.launch.terminal import TerminalState
 from tests.support import making
@@ -87,3 +90,26 @@ def test_what_the_agent_had_set_is_set_again(written: bytes, replayed: bytes) ->
         state.scan(written[:cut])
         state.scan(written[cut:])
         assert state.replay_sequences() == replayed
+
+
+def test_it_has_all_that_it_imports() -> None:
+    """Of what its modules import anywhere: the standard library is there, and nothing else is."""
+    names = [each.removesuffix(".pyc").removesuffix("/__init__") for each in worker_files()]
+    copied = {each.replace("/", ".") for each in names}
+    missing: set[str] = set()
+    for name in copied - {"__main__"}:
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                inner = {f"{node.module}.{each.name}" for each in node.names}
+                modules = {each for each in inner if each in copied} or {node.module}
+            elif isinstance(node, ast.Import):
+                modules = {each.name for each in node.names}
+            else:
+                continue
+            missing |= {
+                each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names
+            } - copied
+    assert missing == set()
