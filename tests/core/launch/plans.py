@@ -7,12 +7,11 @@ from typing import Any
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.plan import Plan, PlanContext
 
+Texts = Mapping[str, str] | None
+
 
 def context(
-    env: Mapping[str, str] | None = None,
-    settings: Mapping[str, str] | None = None,
-    args: tuple[str, ...] = (),
-    **more: Any,
+    env: Texts = None, settings: Texts = None, args: tuple[str, ...] = (), **more: Any
 ) -> PlanContext:
     return PlanContext(
         relay="/r/aileron-mcp",

@@ -103,9 +103,8 @@ def test_links_stay_links_and_downloads_are_mounted_read_only(tmp_path: Path) ->
     assert only.endswith(
         f"does not get what these lead to: {person}/.codex/AGENTS.md, {person}/.codex/clones/three."
     )
-    assert {str(each.path.relative_to(person / ".codex")) for each in files.mounts} == {
-        "packages", "clones/one/main.js", "clones/two",
-    }  # fmt: skip
+    mounted = {str(each.path.relative_to(person / ".codex")) for each in files.mounts}
+    assert mounted == {"packages", "clones/one/main.js", "clones/two"}
     assert {each.how for each in files.mounts} == {"read-only"}
     assert all(each.source == each.path for each in files.mounts)
 

@@ -40,9 +40,8 @@ def test_history_is_kept_by_agent_and_project_for_the_owner_alone(tmp_path: Path
     for each in mounts:
         each.source.chmod(0)
     make_state(tmp_path, CLAUDE, projects[1])
-    assert {oct(each.source.stat().st_mode & 0o777) for each in mounts if each.source} == {
-        "0o600", "0o700",
-    }  # fmt: skip
+    modes = {each.source.stat().st_mode & 0o777 for each in mounts if each.source}
+    assert modes == {0o600, 0o700}
 
 
 def test_launches_that_begin_at_once_share_what_is_kept(tmp_path: Path) -> None:
@@ -185,10 +184,8 @@ def test_they_begin_as_copies_and_are_the_projects_own_from_then_on(
     assert (found[".cache/uv"] / "link").readlink() == Path("wheels/a.whl")
     assert [each.name for each in found[".npm"].iterdir()] == ["_cacache"]
     assert list(found[".cache/pip"].iterdir()) == []
-    assert said == [
-        f"Copying {cached_home}/.cache/uv, once for this project.",
-        f"Copying {cached_home}/.npm, once for this project.",
-    ]
+    copied = [f"{cached_home}/{each}" for each in (".cache/uv", ".npm")]
+    assert said == [f"Copying {each}, once for this project." for each in copied]
     wheel.write_text("edited")
     assert (cached_home / ".cache/uv/hard").read_text() == "mine"
     (cached_home / ".cache/uv/wheels/b.whl").write_text("mine")

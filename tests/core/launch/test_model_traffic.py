@@ -50,16 +50,13 @@ def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() 
     claude = json.loads(plan("claude").files["claude-settings.json"])
     assert claude["env"]["ANTHROPIC_BASE_URL"] == GATEWAY
     opencode = json.loads(plan("opencode").env["OPENCODE_CONFIG_CONTENT"])["provider"]
-    assert {name: each["options"]["baseURL"] for name, each in opencode.items()} == {
-        "anthropic": f"{GATEWAY}/v1",
-        "openai": f"{GATEWAY}/v1",
-        "google": f"{GATEWAY}/v1beta",
-    }
+    given = {name: each["options"]["baseURL"] for name, each in opencode.items()}
+    bases = {"anthropic": GATEWAY, "openai": f"{GATEWAY}/v1", "google": f"{GATEWAY}/v1beta"}
+    assert given == {**bases, "anthropic": f"{GATEWAY}/v1"}
     goose = plan("goose").env
     assert goose["OPENAI_HOST"] == goose["ANTHROPIC_HOST"] == goose["GOOGLE_HOST"] == GATEWAY
     assert plan("gemini", {"x": BY_KEY}).env["GOOGLE_GEMINI_BASE_URL"] == GATEWAY
     pi = plan("pi").files["aileron-pi.mjs"]
-    bases = {"anthropic": GATEWAY, "openai": f"{GATEWAY}/v1", "google": f"{GATEWAY}/v1beta"}
     assert f"const BASES = {json.dumps(bases)};" in pi
     for agent in {*AGENTS} - {"codex"}:
         settings = passing_settings(agent)
@@ -259,17 +256,13 @@ PLACEHOLDER = "random-aileron-placeholder"
 
 
 def with_keys_placed(
-    agent: str,
-    settings: Texts = NONE,
-    providers: set[str] = ALL,
-    args: Args = (),
-    env: Texts = NONE,
+    agent: str, settings: Texts = NONE, keyed: set[str] = ALL, args: Args = (), env: Texts = NONE
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the agent's environment then, and why keys are not used."""
     texts = {**passing_settings(agent), **settings}
     given = context({**KEYS, **env}, texts, args)
     own = AgentSettings(texts=texts)
-    after, _, unused = with_placeholder(AGENTS[agent], given, own, PLACEHOLDER, providers)
+    after, _, unused = with_placeholder(AGENTS[agent], given, own, PLACEHOLDER, keyed)
     return dict(after.env), unused
 
 
@@ -292,7 +285,7 @@ def test_each_agent_gets_it_where_it_takes_its_keys_from(agent: str, variables: 
     more, _ = with_keys_placed(agent, env={"CODEX_API_KEY": "sk-too", "GOOGLE_API_KEY": "too"})
     theirs = {name for names in AGENTS[agent].key_variables.values() for name in names}
     assert {more[name] for name in theirs & more.keys()} == {PLACEHOLDER}
-    without, _ = with_keys_placed(agent, providers=set())
+    without, _ = with_keys_placed(agent, keyed=set())
     assert without == KEYS
 
 

@@ -321,7 +321,7 @@ def peer(tmp_path: Path) -> Iterator[ToolConsole]:
 
 
 @pytest.fixture
-def tool_relay(peer: ToolConsole, tmp_path: Path) -> Iterator[ToolRelay]:
+def relay(peer: ToolConsole, tmp_path: Path) -> Iterator[ToolRelay]:
     workers = [started_worker(tmp_path, kind) for kind in ("files", "commands")]
     made = ToolRelay(peer.home, SESSION, workers, contained=False)
     try:
@@ -333,9 +333,7 @@ def tool_relay(peer: ToolConsole, tmp_path: Path) -> Iterator[ToolRelay]:
         made.stop()
 
 
-def test_calls_and_answers_pass_and_nothing_made_up(
-    peer: ToolConsole, tool_relay: ToolRelay
-) -> None:
+def test_calls_and_answers_pass_and_nothing_made_up(peer: ToolConsole, relay: ToolRelay) -> None:
     assert peer.features == {kind: {"worker": kind} for kind in ("files", "commands")}
     large = "é" * 500_000
     for kind in ("files", "commands"):
@@ -351,7 +349,7 @@ def test_calls_and_answers_pass_and_nothing_made_up(
     assert pid["pid"] == pid["group"] != os.getpgrp()  # no key of the terminal reaches it
 
 
-def test_a_call_ends_alone_and_with_its_console(peer: ToolConsole, tool_relay: ToolRelay) -> None:
+def test_a_call_ends_alone_and_with_its_console(peer: ToolConsole, relay: ToolRelay) -> None:
     """A number of the next console's means another call: it gets no answer to one that it did not make."""
     for number in (901, 902):
         peer.send("commands", {"id": number, "op": "wait", "args": {}})
@@ -366,7 +364,7 @@ def test_a_call_ends_alone_and_with_its_console(peer: ToolConsole, tool_relay: T
 
 
 def test_a_worker_that_ends_is_told_and_the_other_goes_on(
-    peer: ToolConsole, tool_relay: ToolRelay
+    peer: ToolConsole, relay: ToolRelay
 ) -> None:
     peer.send("commands", {"id": 901, "op": "end", "args": {}})
     by, frame = peer.results.get(timeout=SECONDS)
