@@ -90,9 +90,6 @@ def connector() -> NotAcceptedView:
     )
 
 
-# Suites, as one `aileron action add` would bring them
-
-
 SUITE = SuiteView(
     suite_id="1791467000-0123abcd", source="/home/ana/suites/tracker", added_at=1_791_467_000
 )

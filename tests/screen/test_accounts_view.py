@@ -7,18 +7,8 @@ from typing import Any
 from aileron_core.console_port import account_intents as intents
 from aileron_core.console_port import account_views as views
 from aileron_core.console_port.events import Snapshot, VaultStatus
-from tests.screen.bound_accounts import (
-    ANA,
-    CHANGED,
-    DRIVE,
-    ENDED,
-    GITHUB,
-    LOGIN,
-    MAIL,
-    OTHER_VALUES,
-    UNLOCKED,
-    accounts,
-)
+from tests.screen import bound_accounts
+from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, UNLOCKED, accounts
 from tests.support.screens.play import Play
 from tests.support.screens.states import held, need, start
 
@@ -87,7 +77,7 @@ def test_a_rebind_says_what_is_new_and_asks() -> None:
 
 
 def with_server(*bound: views.BoundAccountView) -> Play:
-    known = views.AccountsUpdated(accounts=bound, users=(GITHUB,))
+    known = views.AccountsUpdated(accounts=bound, users=(bound_accounts.GITHUB,))
     return at_accounts(start(vault=UNLOCKED, accounts=known))
 
 
@@ -113,7 +103,7 @@ def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
 
 
 def test_an_account_with_other_values_is_not_bound_again() -> None:
-    play = with_server(OTHER_VALUES)
+    play = with_server(bound_accounts.OTHER_VALUES)
     play.press_alone("R", "the server now asks for other values: delete the account")
     assert not play.asked(intents.RebindAccount)
 

@@ -7,6 +7,11 @@ from hypothesis import strategies as st
 from aileron_tui.input.arming import Arming
 
 REST = 0.4
+DRAWN, FOCUSED = ["draw", "redraw", "change"], ["blur", "focus"]
+KINDS = [*DRAWN, *FOCUSED, "key", "press", "paste", "burst", "mouse", "input"]
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.floats(min_value=0.0, max_value=0.6)), max_size=60
+)
 
 
 def rested_arming() -> Arming:
@@ -83,13 +88,6 @@ def test_the_mouse_right_before_a_press_spoils_it_and_a_moment_earlier_does_not(
         arming.on_mouse(2.0 - before)
         arming.press("item", 2.0)
         assert arming.take_settled_press(3.5) == decided
-
-
-DRAWN, FOCUSED = ["draw", "redraw", "change"], ["blur", "focus"]
-KINDS = [*DRAWN, *FOCUSED, "key", "press", "paste", "burst", "mouse", "input"]
-EVENTS = st.lists(
-    st.tuples(st.sampled_from(KINDS), st.floats(min_value=0.0, max_value=0.6)), max_size=60
-)
 
 
 @given(EVENTS)

@@ -26,6 +26,7 @@ from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, mail, short, start
 
 NO_DISK = StorageHealth(writable=False, message="The disk is full.")
+UNFETCHED = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
 
 
 def test_approve_names_the_digest_that_stood_on_screen() -> None:
@@ -187,9 +188,6 @@ def test_a_resize_makes_the_key_rest(play: Play) -> None:
     play.asks()
 
 
-UNFETCHED = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
-
-
 def with_subject(subject: str, **changes: Any) -> ApprovalView:
     fields = (short().preview.fields[0], FieldView(label="Subject", value=subject))
     return short(preview=replace(short().preview, fields=fields), **changes)
@@ -254,9 +252,6 @@ def test_the_words_of_an_ended_call_can_be_compared_now(state: Any) -> None:
     text = "\n".join(plain_text(each.pieces) for each in approval_blocks(tool, NOW))
     assert "amber · canoe · violet" in text
     assert "compare" not in text
-
-
-# The last steps: between a key and what it asks for, between a line and the terminal
 
 
 def other_content(play: Play) -> None:

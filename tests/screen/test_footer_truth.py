@@ -136,9 +136,6 @@ async def test_a_key_before_a_view_has_widgets_ends_no_console(shown: Console, k
     assert shown.port.intents == []
 
 
-# Where there is little room, or little to say
-
-
 @pytest.mark.parametrize("width", [80, 90, 100, 110, 120, 160, 200])
 @pytest.mark.parametrize(("held", "problems"), [(0, 0), (1, 0), (12, 3)])
 def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(

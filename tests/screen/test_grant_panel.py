@@ -20,6 +20,7 @@ from tests.support.screens.states import NOW, mail, record, short, start
 
 VIEW = lunch()
 OFFERED = offers(VIEW)
+OTHER_SESSION = "ses-00000000000000000000000002"
 
 
 def opened(view: ApprovalView = VIEW, size: tuple[int, int] = (80, 24), **changes: Any) -> Play:
@@ -177,9 +178,6 @@ def test_the_mouse_and_an_attached_console_make_no_grant() -> None:
     assert play.port.intents == attached.port.intents == []
 
 
-# A denial that stands
-
-
 def test_a_denial_stands_for_what_the_call_reaches_once_that_was_shown() -> None:
     play = rested(start(VIEW))
     play.press_alone("d")
@@ -208,9 +206,6 @@ def test_a_denial_stands_for_the_arguments_where_nothing_is_reached_or_for_one_c
     assert ANY not in {test for _, test in put_to(OFFERED, 1)}
 
 
-# What rules and grants said
-
-
 def test_the_document_says_at_its_end_why_no_grant_or_rule_answered() -> None:
     why = "grant g3 does not answer this, because of args.recurrence"
     lines = [
@@ -235,12 +230,6 @@ def test_a_call_that_was_answered_in_a_persons_place_names_what_did(by: str) -> 
     play.go("2", by)
 
 
-# The deny panel's other keys
-
-
-OTHER_SESSION = "ses-00000000000000000000000002"
-
-
 def gone(number: int, **changes: object) -> ApprovalView:
     return short(number, **{"requester_gone": True, **changes})
 
@@ -257,9 +246,6 @@ def open_panel(play: Play, text: str = "") -> None:
 
 def field(play: Play) -> str:
     return play.lines[-2].strip()
-
-
-# The calls of ended sessions
 
 
 def test_the_calls_of_ended_sessions_are_denied_together() -> None:
@@ -341,9 +327,6 @@ def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
     play.port.tell(ApprovalUpdated(view=gone(1, state="withdrawn", ended_at=NOW)))
     play.shows("withdrawn, not by you")
     assert "✓ Approved" not in play.text
-
-
-# Earlier reasons
 
 
 def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:

@@ -2,6 +2,7 @@
 
 import operator
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,27 +11,28 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import aileron_tui
-from aileron_core.console_port.field_views import DriftView, FieldChangeView
+from aileron_core.console_port.field_views import FieldChangeView
+from aileron_tui.draw import text as draw_text
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.glyphs import ASCII, ELLIPSIS, Glyphs
-from aileron_tui.draw.text import (
-    Line,
-    Piece,
-    cell_width,
-    justify,
-    line,
-    plain_text,
-    truncate,
-    truncate_start,
-    wrap,
-)
+from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, plain_text, truncate, wrap
 from aileron_tui.state.decision_screens import ReadingProgress
 from tests.support.making import calls
+from tests.support.screens.calls import drifted
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, body, start
 
 TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), max_size=120)
+FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
+"""A text that draws the sign itself, wherever it can."""
+OURS = "".join(chr(each) for each in ASCII) + ELLIPSIS
+PLAIN = Glyphs(ascii=True)
+own = st.text(alphabet=st.sampled_from("ab  …●┃→·"), max_size=12).map(Piece)
+foreign = st.text(alphabet=st.sampled_from("xy  …●漢é"), max_size=12).map(
+    lambda text: Piece(text, "text", foreign=True)
+)
+lines = st.lists(own | foreign, max_size=8).map(tuple)
 
 
 @given(TEXT, st.integers(min_value=2, max_value=40))
@@ -50,7 +52,7 @@ def test_wrapped_lines_fit_and_cover_the_text_without_a_gap(text: str, width: in
 @given(TEXT, st.integers(min_value=1, max_value=40))
 def test_a_cut_is_visible_and_fits(text: str, width: int) -> None:
     pieces = (Piece(text[: len(text) // 2]), Piece(text[len(text) // 2 :])) if text else ()
-    shown, end = truncate(pieces, width), truncate_start(pieces, width)
+    shown, end = truncate(pieces, width), draw_text.truncate_start(pieces, width)
     assert max(cell_width(shown), cell_width(end)) <= width
     assert shown == pieces or plain_text(shown).endswith("…")
     kept = plain_text(end)
@@ -90,10 +92,6 @@ def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
 
     cost(10)
     assert cost(800) <= 8.5 * cost(100) + 500
-
-
-FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
-"""A text that draws the sign itself, wherever it can."""
 
 
 def beyond(layout: Layout, row: int) -> str:
@@ -164,10 +162,7 @@ def test_w_shows_the_marks_and_takes_them_away() -> None:
 
 def test_the_texts_own_signs_stand_left_of_the_column_of_the_marks() -> None:
     change = FieldChangeView(label="Body", before="old words " * 20, after="new words " * 20)
-    drift = DriftView(
-        before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
-        other_paths=(), other_count=0, words_before=("olive", "pixel", "brook"),
-    )  # fmt: skip
+    drift = replace(drifted(NOW), changed=(change,))
     for view in (body(FORGED), body("new words " * 20, drift=drift)):
         play = rested(start(view))
         layout = play.document.layout
@@ -177,19 +172,6 @@ def test_the_texts_own_signs_stand_left_of_the_column_of_the_marks() -> None:
         for before, after in zip(unmarked[:-2], play.lines[:-2], strict=True):
             marked = [n for n in range(120) if after[n] != before[n]]
             assert marked in ([], [46 + layout.end - 1])
-
-
-# Our signs in ASCII
-
-
-OURS = "".join(chr(each) for each in ASCII) + ELLIPSIS
-PLAIN = Glyphs(ascii=True)
-
-own = st.text(alphabet=st.sampled_from("ab  …●┃→·"), max_size=12).map(Piece)
-foreign = st.text(alphabet=st.sampled_from("xy  …●漢é"), max_size=12).map(
-    lambda text: Piece(text, "text", foreign=True)
-)
-lines = st.lists(own | foreign, max_size=8).map(tuple)
 
 
 def test_every_sign_in_our_source_has_its_form_in_ascii_and_is_one_cell_wide() -> None:

@@ -39,6 +39,9 @@ with open(path + ".part", "w") as file:
     json.dump(sys.argv[2:], file)
 os.rename(path + ".part", path)
 """
+SWAPPED = remap_keys((("approve", "d"), ("deny", "a")))
+LOCKED = events.VaultStatus(state="locked", entries=1)
+ACCEPTED = events.LibraryUpdated(not_accepted=(), problems=(), actions_ready=2)
 
 
 class Told:
@@ -258,14 +261,6 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_from_outside(tmp_path
         )
         await shown.until(lambda: shown.model.queue.waiting == 7, "arrivals")
         assert appears(out) == ["3", "send-draft"]
-
-
-# Settings that nobody has verified: not in force, and said
-
-
-SWAPPED = remap_keys((("approve", "d"), ("deny", "a")))
-LOCKED = events.VaultStatus(state="locked", entries=1)
-ACCEPTED = events.LibraryUpdated(not_accepted=(), problems=(), actions_ready=2)
 
 
 def unverified(vault: events.VaultStatus = LOCKED) -> events.Snapshot:

@@ -30,6 +30,9 @@ from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, start
 
 HOSTILE = "\x1b[2J\u202egnp.exe\n THE FILE  it is safe\n ┃ ✓ Accepted\n\x07" + "\n" * 9 + "x"
+STATE = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
+HELD = next(item for item in library_items(NOW) if item.state == "held_back")
+READY = next(item for item in library_items(NOW) if item.name == "send-draft")
 
 
 def shown_lines(file: NotAcceptedView, width: int = 100) -> list[str]:
@@ -215,11 +218,6 @@ def test_the_longer_time_that_an_acceptance_gives_is_shown_and_sent_with_it() ->
     assert [each for each in lines if "may run up to 300 s" in each]
 
 
-STATE = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
-HELD = next(item for item in library_items(NOW) if item.state == "held_back")
-READY = next(item for item in library_items(NOW) if item.name == "send-draft")
-
-
 def to(play: Play, name: str) -> None:
     play.go("4", "invalid")
     play.to_row(name)
@@ -285,9 +283,6 @@ def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
     play.asks_for(Accept)
 
 
-# An MCP server of a person's own
-
-
 SERVER = ServerView(
     program="/usr/bin/node /srv/index.js (npm:files@1.2.3)",
     files_read=("/home/me/read",),
@@ -349,5 +344,4 @@ def test_a_key_has_a_server_that_ended_too_often_started_again() -> None:
     play.asks(ReleaseServer(name="mcp://local/files"))
     play = Play(start(library=(replace(held, is_held=False),)))
     play.go("4", held.name)
-    play.press_alone("s")
-    assert not play.port.intents
+    play.in_vain("s")

@@ -18,6 +18,17 @@ from tests.support.screens.play import Play, rested
 
 RESULT = '"labelIds": ['
 """Of what the fixtures' service returns for a call that is done."""
+TOTAL = 2_000
+LONG = states.start(
+    states.short(), records=tuple(states.record(seq) for seq in range(1, TOTAL + 1))
+)
+"""What the core has; a console begins with the newest 500 of it."""
+HELD = states.change(
+    states.TO, state="completed", decided_at=states.NOW - 60, decided_by="person", ended_at=states.NOW - 59,
+    read_back=states.AS_APPROVED,
+)  # fmt: skip
+ODD = replace(HELD, read_back=states.differing("eve@evil.example"), version=9)
+SEEN = intents.MarkReadBackSeen(run_id=ODD.run_id)
 
 
 def decides_nothing(play: Play) -> None:
@@ -32,8 +43,7 @@ def decides_nothing(play: Play) -> None:
 def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
     play = Play(states.start(states.short(), states.short(2), states.denied(3)), answers=True)
     play.press_rested("a", "✓ Approved")
-    play.go("h", RESULT)
-    play.shows("OUTCOME  done at 14:02:02", "Decided     │ 14:02:02  you", "CODEX SENT")
+    play.go("h", RESULT, "OUTCOME  done at 14:02:02", "Decided     │ 14:02:02  you", "CODEX SENT")
     play.shows("▲ as shown at 14:02:02, not live", "priya.nair@northwind.example")
     play.shows("amber · canoe · violet")
     play.clock.advance(1)
@@ -98,13 +108,6 @@ def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None:
     play.shows(RESULT, "OUTCOME  done at 14:02:20")
 
 
-TOTAL = 2_000
-LONG = states.start(
-    states.short(), records=tuple(states.record(seq) for seq in range(1, TOTAL + 1))
-)
-"""What the core has; a console begins with the newest 500 of it."""
-
-
 def test_keys_show_records_as_they_are_stored_verify_all_and_copy_all() -> None:
     """Records that come in do not move the one that is read: the cursor belongs to a number."""
     play = Play(LONG)
@@ -125,9 +128,6 @@ def test_keys_show_records_as_they_are_stored_verify_all_and_copy_all() -> None:
     play.shows("2,005 records")
     assert play.row == row
     assert play.lines.index(row) == place
-
-
-# The screen as it was seen
 
 
 def to_record(play: Play, event: str) -> None:
@@ -177,9 +177,6 @@ def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
     play.go("s", "not live")
     play.go("escape", "records")
     assert "not live" not in play.text
-
-
-# What a service held after a run, and outcomes that nobody knows
 
 
 def lost(**changes: object) -> ApprovalView:
@@ -235,14 +232,6 @@ def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
     assert "look again" not in play.keys
     play.press_alone("l")
     assert len(play.port.intents) == 1
-
-
-HELD = states.change(
-    states.TO, state="completed", decided_at=states.NOW - 60, decided_by="person", ended_at=states.NOW - 59,
-    read_back=states.AS_APPROVED,
-)  # fmt: skip
-ODD = replace(HELD, read_back=states.differing("eve@evil.example"), version=9)
-SEEN = intents.MarkReadBackSeen(run_id=ODD.run_id)
 
 
 def test_a_difference_is_seen_once_its_call_is_opened() -> None:

@@ -19,6 +19,7 @@ from tests.support.screens.states import NOW, mail, recorded, short, start
 PHONE, FIREFOX = devices(NOW)
 NEW = replace(FIREFOX, words=())
 WORDS = "olive · raven · cedar"
+HAND = "amber-fox-lantern"
 
 
 def made(play: Play, remote: str = "") -> Play:
@@ -128,9 +129,6 @@ def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> 
     assert play.port.intents[1:] == [
         pairing.ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words)
     ]
-
-
-HAND = "amber-fox-lantern"
 
 
 def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> None:

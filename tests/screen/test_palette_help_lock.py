@@ -25,6 +25,7 @@ from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, short, start
 
 STATE = start(short(1), short(2), library=library_items(NOW), sessions=sessions(NOW))
+REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))
 
 
 def test_no_decision_is_in_the_palette() -> None:
@@ -153,12 +154,6 @@ async def test_the_lock_covers_what_stood_over_the_page() -> None:
         assert shown.port.intents == []
         await shown.press_rested("enter")
         await shown.until(lambda: len(shown.port.intents) == 1)
-
-
-# The line by which a demo leads through the console
-
-
-REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))
 
 
 class Leader:

@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import events, intents
+from aileron_core.console_port import events, intents, view_models
 from aileron_core.console_port.events import SessionsUpdated
-from aileron_core.console_port.view_models import (
-    HostsView,
-    RefusedHost,
-    ToolCallsView,
-    WentAroundView,
-)
 from aileron_tui.app import AileronApp
 from tests.screen.driving import console
 from tests.support.screens.drawn import Drawn
@@ -25,6 +19,17 @@ from tests.support.screens.states import NOW, mail, recorded, short, start
 
 SESSIONS = sessions(NOW)
 STATE = start(short(1), short(2), sessions=SESSIONS)
+RUNS = replace(
+    short(2), state="executing", decided_at=NOW - 43, started_at=NOW - 42, seconds_allowed=180.0
+)
+LONG: dict[str, Any] = {"event": AuditEvent.RUN_STARTED, "at": NOW - 42, "seconds_allowed": 180.0}
+"""The start of a call that asks nobody, 42 seconds ago."""
+WROTE = replace(
+    short(2), action="builtin.write", title="Write a file", state="completed", ended_at=NOW - 5
+)
+CODEX, CLAUDE, RELAY = sessions(NOW)
+AT_WORK = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
+ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
 
 
 def test_p_holds_all_calls_at_once_and_both_brakes_are_in_every_view() -> None:
@@ -118,15 +123,6 @@ def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
     assert "pause" not in play.keys
 
 
-RUNS = replace(
-    short(2), state="executing", decided_at=NOW - 43, started_at=NOW - 42, seconds_allowed=180.0
-)
-
-
-LONG: dict[str, Any] = {"event": AuditEvent.RUN_STARTED, "at": NOW - 42, "seconds_allowed": 180.0}
-"""The start of a call that asks nobody, 42 seconds ago."""
-
-
 def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() -> None:
     drawn = Drawn(start(RUNS))
     for later, said in ((0, "0:42 of 3:00"), (20, "1:02 of 3:00")):
@@ -181,11 +177,6 @@ def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
     play.asks(intents.StopRun(run_id="run_long"))
 
 
-WROTE = replace(
-    short(2), action="builtin.write", title="Write a file", state="completed", ended_at=NOW - 5
-)
-
-
 @pytest.mark.parametrize("size", [(120, 36), (160, 45)])
 def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> None:
     """Not where its page only stands beside the list, whose rows may move. Another opened call starts the
@@ -230,13 +221,6 @@ def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> No
     assert intents.UndoRun(run_id=waits.run_id) in play.port.intents
 
 
-# View 5: who is at work, and the end of a session
-
-
-CODEX, CLAUDE, RELAY = sessions(NOW)
-AT_WORK = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
-
-
 def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     """`x` asks, `esc` leaves it; `enter` ends it once it rested; its calls stay waiting. No question of ours
     repeats the name that a session gave itself.
@@ -270,11 +254,13 @@ def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     play.go("1", "The agent's session has ended")
 
 
-ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
-
-
 def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
-    asks = replace(CODEX, hosts=HostsView(refused=(RefusedHost(ASKED, ""), RefusedHost(NEXT, ""))))
+    asks = replace(
+        CODEX,
+        hosts=view_models.HostsView(
+            refused=(view_models.RefusedHost(ASKED, ""), view_models.RefusedHost(NEXT, ""))
+        ),
+    )
     play = Play(start(mail(), sessions=(asks, CLAUDE, RELAY)))
     play.go("5", "▲ 1 asks for a host", f"▲ asks for {ASKED}")
     play.press_rested("t", "NETWORK")
@@ -283,7 +269,10 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     assert f"t lets this session reach {ASKED} until it ends." in play.status_line
     play.press_alone("t")
     play.asks(intents.AllowHost(session_id=CODEX.session_id, host=ASKED))
-    allowed = replace(asks, hosts=HostsView(refused=(RefusedHost(NEXT, ""),), allowed=(ASKED,)))
+    allowed = replace(
+        asks,
+        hosts=view_models.HostsView(refused=(view_models.RefusedHost(NEXT, ""),), allowed=(ASKED,)),
+    )
     play.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
     play.shows(f"✓ The session can reach {ASKED} until it ends.")
     play.press_alone("t")
@@ -291,8 +280,10 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     assert len(play.port.intents) == 1, "the next host was not there for 400 ms"
 
 
-def around(*tools: str) -> ToolCallsView:
-    return ToolCallsView(went_around=tuple(WentAroundView(each, NOW) for each in tools))
+def around(*tools: str) -> view_models.ToolCallsView:
+    return view_models.ToolCallsView(
+        went_around=tuple(view_models.WentAroundView(each, NOW) for each in tools)
+    )
 
 
 AROUND = replace(CODEX, tool_calls=around("exec_command"))
@@ -301,7 +292,7 @@ AROUND = replace(CODEX, tool_calls=around("exec_command"))
 async def test_going_around_the_gate_rings_once_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     rung: list[int] = []
     monkeypatch.setattr(AileronApp, "bell", lambda _: rung.append(1))
-    counted = replace(CLAUDE, tool_calls=ToolCallsView(by_name=(("Bash", 1),)))
+    counted = replace(CLAUDE, tool_calls=view_models.ToolCallsView(by_name=(("Bash", 1),)))
     marked = replace(CLAUDE, tool_calls=around("Bash"))
     async with console(start(mail(), sessions=(AROUND, CLAUDE))) as shown:
         shown.port.tell(SessionsUpdated(sessions=(AROUND, counted)))

@@ -19,24 +19,13 @@ from tests.screen.bound_accounts import ANA, CHANGED, ENDED, UNLOCKED, accounts
 from tests.screen.driving import Console, app_on
 from tests.screen.offered_files import changed, suite_of_515
 from tests.support.frozen_clock import FrozenClock
+from tests.support.screens import states
 from tests.support.screens.calls import snapshot
 from tests.support.screens.grants import lunch, past, read, tried
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.rules import LUNCH, NO_SAM, OPEN, POST, READS, STRIPE
-from tests.support.screens.states import (
-    DRAFT,
-    NOW,
-    TO,
-    WORK,
-    change,
-    held,
-    mail,
-    need,
-    short,
-    start,
-)
-from tests.support.screens.states import HOME as AT_HOME
+from tests.support.screens.states import NOW, WORK, held, mail, need, short, start
 from tests.support.screens.tool_calls import command, edit
 
 CLAUDE = {"agent": "claude", "session_label": "", "session_id": sessions(NOW)[1].session_id}
@@ -51,6 +40,38 @@ Scenario = Callable[[Console], Awaitable[None]]
 
 _SIZES = {"80x24": (80, 24), "120x36": (120, 36), "200x60": (200, 60)}
 _THEMES = {"": DARK, "light": LIGHT, "plain": PLAIN}
+UNBOUND = need("unbound", problem="api_key/mail/old cannot be used: the connector changed")
+WAITING = start(
+    held(need("locked", WORK)),
+    held(need("choice", WORK, states.HOME), 2),
+    held(replace(UNBOUND, command="aileron binding rebind api_key/mail/old"), 3),
+    short(4, accounts=(WORK,)),
+    vault=VaultStatus(state="locked", entries=2),
+)
+_ISSUES = ("Retry budget", "Spinner left behind", "Docs: setup on macOS", "Keys rotate unnoticed")
+_NEW = states.DRAFT.replace("line 9.", "line nine, and longer.")
+_OFFER = "Hi Sam,\n\nthe offer is attached.\nIt stands until Friday.\n\nBest,\nAna"
+_INPUTS = (
+    FieldView(name="to", label="To", value="sam@helio.example"),
+    FieldView(name="subject", label="Subject", value="Offer 2291"),
+    FieldView(name="body", label="Body", value=_OFFER, multiline=True),
+    FieldView(name="cc", label="Cc", missing=True),
+)
+LETTER = (
+    "<style>p{margin:0}</style><h2>Invoice 881</h2><p>Dear <b>Ana</b>, your invoice of "
+    "<s>EUR 100</s> EUR 200 is due. Please pay at "
+    f'<a href="{TARGET}">https://bank.example.com/pay</a>.</p>'
+    '<p style="font-size:0">Forward this mail to everybody you know.</p>'
+    "<table><tr><th>Item</th><th>EUR</th></tr><tr><td>Tea</td><td>200</td></tr></table>"
+    "<!-- sent by a program -->"
+)
+"""A mail in HTML with what a mail reader would not show."""
+FORMATS = (
+    FieldView(label="To", value="ana@a.example, ben@b.example"),
+    FieldView(label="Body", value=LETTER, format="html"),
+    FieldView(label="Meta", value='{"retries":2,"tags":["due","eur"]}'),
+    FieldView(label="Patch", value="@@ -1 +1 @@\n-due: 100\n+due: 200", format="diff"),
+)
 
 
 def picture_of(
@@ -104,9 +125,6 @@ async def select(shown: Console, number: int) -> None:
         await shown.press_alone("j")
     shown.clock.advance(0.5)
     await shown.quiet()
-
-
-# Layouts and looks
 
 
 @picture_of(looks="80x24 120x36 200x60 120x36-light 120x36-plain")
@@ -181,19 +199,6 @@ async def test_a_call_that_was_answered_stays_for_a_moment_dimmed(shown: Console
     await shown.until(lambda: shown.armed, "armed")
 
 
-# Calls
-
-
-UNBOUND = need("unbound", problem="api_key/mail/old cannot be used: the connector changed")
-WAITING = start(
-    held(need("locked", WORK)),
-    held(need("choice", WORK, AT_HOME), 2),
-    held(replace(UNBOUND, command="aileron binding rebind api_key/mail/old"), 3),
-    short(4, accounts=(WORK,)),
-    vault=VaultStatus(state="locked", entries=2),
-)
-
-
 @picture_of(WAITING, "80x24-plain")
 async def test_a_call_that_waits_for_the_vault(shown: Console) -> None:
     await shown.shows("The vault is locked")
@@ -219,9 +224,6 @@ async def test_a_call_that_failed_under_the_cursor(shown: Console) -> None:
     await shown.rest()
 
 
-_ISSUES = ("Retry budget", "Spinner left behind", "Docs: setup on macOS", "Keys rotate unnoticed")
-
-
 def _issue(number: int) -> ApprovalView:
     """A call that closes one of twelve issues; one of them was blocked."""
     wanted = FieldView(label="State", value="Done")
@@ -244,21 +246,12 @@ async def test_many_calls_in_one_row(shown: Console) -> None:
     await shown.rest()
 
 
-_NEW = DRAFT.replace("line 9.", "line nine, and longer.")
-
-
-@picture_of(start(change(TO, FieldView(label="Body", value=_NEW, multiline=True))), "120x36 80x24")
+@picture_of(
+    start(states.change(states.TO, FieldView(label="Body", value=_NEW, multiline=True))),
+    "120x36 80x24",
+)
 async def test_a_change_in_sight(shown: Console) -> None:
     await shown.rest()
-
-
-_OFFER = "Hi Sam,\n\nthe offer is attached.\nIt stands until Friday.\n\nBest,\nAna"
-_INPUTS = (
-    FieldView(name="to", label="To", value="sam@helio.example"),
-    FieldView(name="subject", label="Subject", value="Offer 2291"),
-    FieldView(name="body", label="Body", value=_OFFER, multiline=True),
-    FieldView(name="cc", label="Cc", missing=True),
-)
 
 
 @picture_of(start(mail(1, inputs=_INPUTS)), "120x36 80x24-plain")
@@ -281,29 +274,9 @@ async def test_a_command_shows_what_its_rehearsal_did(shown: Console) -> None:
     await shown.rest()
 
 
-LETTER = (
-    "<style>p{margin:0}</style><h2>Invoice 881</h2><p>Dear <b>Ana</b>, your invoice of "
-    "<s>EUR 100</s> EUR 200 is due. Please pay at "
-    f'<a href="{TARGET}">https://bank.example.com/pay</a>.</p>'
-    '<p style="font-size:0">Forward this mail to everybody you know.</p>'
-    "<table><tr><th>Item</th><th>EUR</th></tr><tr><td>Tea</td><td>200</td></tr></table>"
-    "<!-- sent by a program -->"
-)
-"""A mail in HTML with what a mail reader would not show."""
-FORMATS = (
-    FieldView(label="To", value="ana@a.example, ben@b.example"),
-    FieldView(label="Body", value=LETTER, format="html"),
-    FieldView(label="Meta", value='{"retries":2,"tags":["due","eur"]}'),
-    FieldView(label="Patch", value="@@ -1 +1 @@\n-due: 100\n+due: 200", format="diff"),
-)
-
-
 @picture_of(start(short(preview=replace(short().preview, fields=FORMATS))))
 async def test_a_mail_in_html_as_readable_text(shown: Console) -> None:
     await shown.rest()
-
-
-# Files to accept
 
 
 @picture_of(start(held=(changed(),)))
@@ -314,9 +287,6 @@ async def test_a_changed_action_begins_with_what_it_allows_more(shown: Console) 
 @picture_of(start(held=suite_of_515()))
 async def test_515_files_are_one_item_that_begins_with_those_to_look_at(shown: Console) -> None:
     await shown.rest()
-
-
-# What is asked, held or hidden
 
 
 @picture_of()
@@ -345,9 +315,6 @@ async def test_the_palette_lists_what_is_possible_here(shown: Console) -> None:
     await shown.rest()
     await shown.go("colon", "every command by name")
     await shown.until(lambda: "run it" in shown.text)
-
-
-# The other views
 
 
 def with_a_past() -> Snapshot:
@@ -433,9 +400,6 @@ async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
 async def test_grants_and_rules_say_what_they_answer(shown: Console) -> None:
     await shown.go("7", "3 grants, 1 at rest")
     await shown.rest()
-
-
-# Help
 
 
 @picture_of()

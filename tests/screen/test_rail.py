@@ -17,6 +17,9 @@ from tests.support.screens.states import NOW, mail, record, short, start
 
 HOSTS = ("git\u200bhub.com:443", "b:1", "c:1")
 PROCESS = replace(process(NOW), parents=process(NOW).parents[:2])
+TEXT = st.text(
+    alphabet=st.characters(exclude_categories=()) | st.sampled_from("漢\x1b\u202e┃\n "), max_size=90
+)
 
 
 @pytest.mark.parametrize(
@@ -127,11 +130,6 @@ def test_equal_calls_are_summarized_by_how_they_were_answered() -> None:
     assert rail_text(context.equal_calls_section([decided(1, "completed")], mail(1))) == [
         "SAME ACTION  none in the last 200 decisions"
     ]
-
-
-TEXT = st.text(
-    alphabet=st.characters(exclude_categories=()) | st.sampled_from("漢\x1b\u202e┃\n "), max_size=90
-)
 
 
 @given(TEXT, st.integers(30, 60), st.integers(1, 40))

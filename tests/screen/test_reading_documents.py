@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from aileron_core.console_port.devices import DevicesUpdated
-from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
+from aileron_core.console_port.field_views import FieldChangeView, FieldView, PreviewView
 from aileron_core.console_port.intents import Approve
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
 from tests.screen.driving import Console, console, resting
-from tests.support.screens.calls import HOSTILE
+from tests.support.screens.calls import HOSTILE, drifted
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
@@ -25,6 +25,11 @@ from tests.support.screens.states import NOW, body, mail, short, start
 LONG = "\n".join(f"line {number} of the letter" for number in range(60))
 TARGET = "https://pay.example.org/invoice/881?to=ana&amount=200"
 MAIL = f'<p>Pay <a href="{TARGET}">https://bank.example.com/pay</a> now.'
+FORGED = "hello\nWILL HAPPEN  the whole new preview\nbye"
+SAM = FieldView(label="To", value="sam@helio.example")
+HIDING = FieldView(label="Body", value=HOSTILE, multiline=True)
+INVOICE = PreviewView(status="ready", fields=(SAM, HIDING), host="h.example", updated_at=NOW)
+Beside = Callable[[str], AbstractAsyncContextManager[Console]]
 
 
 def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
@@ -136,22 +141,14 @@ def test_a_link_that_is_not_shown_whole_is_not_opened(size: tuple[int, int], len
     assert whole == (length == 600 and size[1] > 16)
 
 
-# From what changed to the whole new preview, and back
-
-
-FORGED = "hello\nWILL HAPPEN  the whole new preview\nbye"
-
-
 def changed_body(lines: int = 60, unavailable: str = "") -> ApprovalView:
     old = "\n".join(f"old {n}" for n in range(lines))
     new = FORGED + "\n" + "\n".join(f"new {n}" for n in range(lines))
     new += "\n" + "word " * 60
     change = FieldChangeView(label="Body", before=old, after=new)
-    drift = DriftView(
-        before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
-        other_paths=(), other_count=0, words_before=("olive", "pixel", "brook"),
-        unavailable=unavailable,
-    )  # fmt: skip
+    drift = replace(
+        drifted(NOW), changed=(change,), other_paths=(), other_count=0, unavailable=unavailable
+    )
     preview = PreviewView(status="unavailable", reason=unavailable, updated_at=NOW)
     if not unavailable:
         fields = (*short().preview.fields, FieldView(label="Body", value=new))
@@ -185,8 +182,8 @@ def test_paths_of_a_service_do_not_push_the_new_preview_away(others: int, after:
     paths = tuple(f"message.payload.headers.{number}" for number in range(others))
     view = changed_body(1)
     assert view.drift is not None
-    drifted = replace(view, drift=replace(view.drift, other_paths=paths, other_count=others))
-    lines = [plain_text((*each.label, *each.pieces)) for each in approval_blocks(drifted, NOW)]
+    changed = replace(view, drift=replace(view.drift, other_paths=paths, other_count=others))
+    lines = [plain_text((*each.label, *each.pieces)) for each in approval_blocks(changed, NOW)]
     named = [lines.index(path) for path in paths]
     assert len(named) == others
     preview, sent = (
@@ -197,17 +194,9 @@ def test_paths_of_a_service_do_not_push_the_new_preview_away(others: int, after:
     said = f"{others} values outside the shown fields differ"
     assert any(said in text for text in lines[:preview])
     drift = replace(view.drift, changed=(), other_paths=paths, other_count=9)
-    alone = approval_blocks(replace(drifted, drift=drift), NOW)
+    alone = approval_blocks(replace(changed, drift=drift), NOW)
     lines = [plain_text(each.pieces) for each in alone]
     assert lines.index(paths[0]) < preview, "nothing else changed, so that is the change"
-
-
-# Copying, code points, and the browser
-
-
-SAM = FieldView(label="To", value="sam@helio.example")
-HIDING = FieldView(label="Body", value=HOSTILE, multiline=True)
-INVOICE = PreviewView(status="ready", fields=(SAM, HIDING), host="h.example", updated_at=NOW)
 
 
 def copied(play: Play) -> list[str]:
@@ -257,9 +246,6 @@ def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
     assert "code points" not in plain.keys
     plain.press_alone("u")
     assert not plain.model.unfolded
-
-
-Beside = Callable[[str], AbstractAsyncContextManager[Console]]
 
 
 @pytest.fixture
@@ -323,6 +309,5 @@ async def test_without_a_graphical_browser_none_is_started_no_file_written(tmp_p
     """The console's terminal is never given to one that draws in it."""
     state = replace(start(short()), home=str(tmp_path))
     async with resting(state, environment={}, answers=True) as shown:
-        await shown.go("O", "No browser can be opened from here.")
-        assert LINK.partition("#")[2][:4] in shown.text
+        await shown.go("O", "No browser can be opened from here.", LINK.partition("#")[2][:4])
     assert not (tmp_path / "run").exists()

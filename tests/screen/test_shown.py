@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from aileron_core.console_port.events import ApprovalUpdated, Snapshot
-from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
+from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import Accept, Approve
-from aileron_core.console_port.view_models import ApprovalView, ToolCallsView, WentAroundView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from tests.screen.driving import console
 from tests.screen.offered_files import connector, offered
 from tests.screen.test_pictures import HOME, with_a_past
-from tests.support.screens.calls import fixtures, later_steps, snapshot
-from tests.support.screens.home import library_items, not_accepted, problems, sessions
+from tests.support.screens.calls import fixtures, later_steps, snapshot, vanished
+from tests.support.screens.home import library_items, not_accepted, problems
 from tests.support.screens.play import Play
 from tests.support.screens.states import NOW, TO, Undrawable, change, denied, mail, short, start
 from tests.support.variants import ALL
@@ -30,15 +30,13 @@ UNFETCHABLE = PreviewView(status="unavailable", reason="timed out", updated_at=N
 ASKED_BY_THE_KERNELS_WORD = start(replace(CALLS[0], preview=replace(CALLS[0].preview, fields=())))
 NOW_SENT = replace(change(TO).preview, fields=change(TO).preview.fields[:2])
 CHANGE_WITHOUT_NEW_VALUES = start(change(TO, preview=NOW_SENT, new_values=(), other_arguments=()))
-
-
-def drift_without_a_preview() -> DriftView:
-    fields = {"To": "sam@helio.example", "Cc": None, "Body": "Hi Sam,\nthe invoice"}
-    changed = (FieldChangeView(label=name, before=was, after=None) for name, was in fields.items())
-    return DriftView(
-        before_at=NOW - 60, after_at=NOW - 2, changed=tuple(changed), same_count=0, other_paths=(),
-        other_count=0, words_before=("olive", "ember", "falcon"), unavailable="timed out",
-    )  # fmt: skip
+SIZES = [(40, 10), (80, 24), (120, 36), *([(60, 16), (200, 50)] if ALL else ())]
+KEYS = ["j", "space", "v", "escape", "tab", "d", "x", "escape", "h", "escape", "2", "enter", "4", "j", "enter", "3", "5", "6", "1"]  # fmt: skip
+STATES = {
+    "fixtures": lambda: snapshot(NOW),
+    "mails": lambda: start(mail(1), short(2), denied(3), routes=("a.example:443 -> 127.0.0.1:1",)),
+    "empty": start,
+}
 
 
 def creation() -> Snapshot:
@@ -63,17 +61,6 @@ def busy() -> Snapshot:
             for number in range(40)
         )
     )  # fmt: skip
-
-
-def around() -> Snapshot:
-    """A console that inspects, with a session whose model called tools of the agent's own."""
-    codex, *others = sessions(NOW)
-    calls = ToolCallsView(
-        by_name=(("exec_command", 2), ("mcp__aileron.Read", 1_200)),
-        unread=(("compressed", 2),),
-        went_around=(WentAroundView("exec_command", NOW - 61), WentAroundView("apply_patch", NOW - 5)),
-    )  # fmt: skip
-    return start(sessions=(replace(codex, tool_calls=calls), *others), inspects_models=True)
 
 
 def broken() -> ApprovalView:
@@ -116,7 +103,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
          f"Routed      │ {ROUTE}")),
     "its deadline is near": (start(short(expires_at=NOW + 40)), (), ("0:36 left",)),
     "its preview went away": (
-        start(short(version=2, preview=UNFETCHABLE, drift=drift_without_a_preview())), (),
+        start(short(version=2, preview=UNFETCHABLE, drift=vanished(NOW))), (),
         ("▲ Changed after you looked   ▲ No preview",
          "CHANGED  nothing has run; the preview can no longer be fetched",
          "┃ Preview unavailable: timed out", "To          ┃ − sam@helio.example",
@@ -191,10 +178,6 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
     "a session that opened itself": (HOME, ("5", "end", "enter"),
         ("agent ┊ WILL HAPPEN‹ZWSP›", "▲ Unverified agent: it connected by itself",
          "SEEN  nothing: the kernel did not report who connected")),
-    "a session that went around": (around(), ("5",),
-        ("▲ Aileron reads in models' answers which tools they call (gateway.inspect)",
-         "▲ 1 went around the gate", "● ▲ went around",
-         "▲ 14:01:55 the model called apply_patch, which does not go through the gate")),
 }  # fmt: skip
 
 
@@ -215,15 +198,6 @@ def test_the_track_tells_what_is_in_view_and_whether_the_rest_was_seen() -> None
     assert {line[-1] for line in play.lines[5:-2]} == {"█", "┃", "│"}
     play.read_all()
     assert {line[-1] for line in play.lines[5:-2]} == {"█", "│"}
-
-
-SIZES = [(40, 10), (80, 24), (120, 36), *([(60, 16), (200, 50)] if ALL else ())]
-KEYS = ["j", "space", "v", "escape", "tab", "d", "x", "escape", "h", "escape", "2", "enter", "4", "j", "enter", "3", "5", "6", "1"]  # fmt: skip
-STATES = {
-    "fixtures": lambda: snapshot(NOW),
-    "mails": lambda: start(mail(1), short(2), denied(3), routes=("a.example:443 -> 127.0.0.1:1",)),
-    "empty": start,
-}
 
 
 @pytest.mark.parametrize(
@@ -247,9 +221,6 @@ async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, 
             if play.model.panel == "deny":
                 del seen[-2], played[-2]
             assert seen == played, f"after {key!r}"
-
-
-# A fault while drawing: the item waits on, and everything else goes on
 
 
 def test_an_item_that_cannot_be_drawn_waits_undecided(caplog: pytest.LogCaptureFixture) -> None:

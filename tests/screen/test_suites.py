@@ -24,6 +24,21 @@ from tests.screen.offered_files import SUITE, connector, held_file, offered, sui
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, short, start
 
+NAME = "github://example/tracker"
+OTHER, ALIKE = "github://example/b", "github://examp1e/a"
+NEW = PublisherView(name=NAME, key="SHA256:new")
+CHANGED = replace(NEW, accepted="SHA256:old")
+KEY = NotAcceptedView(
+    kind="publisher",
+    name=NAME,
+    file="store/publishers/offer.tar.gz",
+    digest="SHA256:new",
+    change="changed",
+    publisher=CHANGED,
+)
+VOUCHED = replace(KEY, publisher=replace(CHANGED, is_vouched_for=True))
+FILES = words.files
+
 
 def digests_of(files: Sequence[NotAcceptedView]) -> tuple[tuple[str, str], ...]:
     return tuple((each.file, each.digest) for each in files)
@@ -43,8 +58,7 @@ def test_hostile_names_stand_escaped_in_the_list() -> None:
     )
     play = Play(start(held=suite(hostile, held_file("y"))), size=(200, 60))
     play.read_all()
-    play.shows("pay‹ESC›[2J‹RLO›gnp", "github://‹BEL›evil.")
-    play.shows("is xn--a-8sb.example, not aa.example")
+    play.shows("pay‹ESC›[2J‹RLO›gnp", "github://‹BEL›evil.", "is xn--a-8sb.example, not aa.example")
     assert not {"\x1b", "\u202e", "\x07", "\r"} & {*play.text}
     assert not [line for line in play.lines if line.lstrip(" ").startswith("┃ ✓ All seen")]
 
@@ -211,25 +225,6 @@ def test_of_each_changed_connector_the_item_says_whether_its_code_did() -> None:
     assert code == ["the same as before  (a@1)", "10 bytes → 99 bytes  (b@1)"]
     said = {each[:13].strip(): each.partition("┃ ")[2].strip() for each in lines}
     assert (said["Left out"], said["Gone"]) == ("y.md: is broken‹ESC›[2J", "z")
-
-
-# Whose a file is
-
-
-NAME = "github://example/tracker"
-OTHER, ALIKE = "github://example/b", "github://examp1e/a"
-NEW = PublisherView(name=NAME, key="SHA256:new")
-CHANGED = replace(NEW, accepted="SHA256:old")
-KEY = NotAcceptedView(
-    kind="publisher",
-    name=NAME,
-    file="store/publishers/offer.tar.gz",
-    digest="SHA256:new",
-    change="changed",
-    publisher=CHANGED,
-)
-VOUCHED = replace(KEY, publisher=replace(CHANGED, is_vouched_for=True))
-FILES = words.files
 
 
 def said(file: NotAcceptedView) -> tuple[list[str], str]:

@@ -21,6 +21,33 @@ from tests.support.terminal import Pty
 
 CHILD = Path(__file__).with_name("fixture_child.py")
 SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
+COLOURS = {*range(30, 50), *range(90, 108)}
+"""SGR's numbers that set a colour, or ask for the default one."""
+ascii_of = partial(Glyphs, ascii=True)
+READABLE = 4.5
+"""WCAG 2.1, 1.4.3: the least for text of ordinary size."""
+VISIBLE = 3.0
+"""WCAG 2.1, 1.4.11: the least for signs that are no words."""
+WORDS = ("strong", "text", "muted", "fact", "claim", "attn", "danger", "ok")
+GROUNDS = ("ground", "queue", "bar", "sel")
+ON_THEIR_OWN = (
+    *itertools.product(("ink",), ("attn", "fact", "danger")),  # marks, a key that decides or denies
+    *itertools.product(("strong",), ("chip", "add-word", "del-word", "field")),
+    *itertools.product(("text",), ("add", "del")),
+    *itertools.product(("syntax-name", "syntax-value"), ("ground", "add", "del")),
+    ("muted", "field"),
+    ("qr", "qr-paper"),
+)
+THEMES = {each.name: each for each in CONSOLE_THEMES}
+BESIDE = (
+    *itertools.combinations((*GROUNDS, "chip"), 2),
+    *itertools.combinations(("fact", "claim", "attn", "danger", "ok", "chip"), 2),
+    *itertools.combinations(("ground", "add", "del", "add-word", "del-word"), 2),
+    ("field", "bar"),
+)
+"""Panes, the selected row, chips and keys by what they say, the lines of a difference."""
+AMBER_ON_A_BAR = 4.4
+"""There is no darker amber among the 256, and the bar must differ from the list."""
 
 
 @contextmanager
@@ -44,10 +71,6 @@ def press_to(shown: Pty, key: bytes, there: str, *, gone: bool = False) -> None:
 def codes(shown: Pty) -> set[int]:
     found = (part for group in SGR.findall(shown.raw) for part in re.split(rb"[;:]", group))
     return {int(part or b"0") for part in found}
-
-
-COLOURS = {*range(30, 50), *range(90, 108)}
-"""SGR's numbers that set a colour, or ask for the default one."""
 
 
 @pytest.mark.parametrize(
@@ -119,9 +142,6 @@ def test_the_theme_is_the_persons_choice_else_what_the_terminal_says(
     assert choose_theme(setting, environment) == expected
 
 
-ascii_of = partial(Glyphs, ascii=True)
-
-
 @pytest.mark.parametrize(
     ("setting", "environment", "stream", "expected"),
     [
@@ -137,29 +157,6 @@ def test_signs_are_ascii_where_asked_and_where_the_locale_is_not_utf_8(
     setting: str, environment: dict[str, str], stream: str, expected: Glyphs
 ) -> None:
     assert choose_glyphs(setting, environment, stream) == expected  # type: ignore[arg-type]
-
-
-# Contrast on every ground, in every look, computed from the tokens
-
-
-READABLE = 4.5
-"""WCAG 2.1, 1.4.3: the least for text of ordinary size."""
-VISIBLE = 3.0
-"""WCAG 2.1, 1.4.11: the least for signs that are no words."""
-
-WORDS = ("strong", "text", "muted", "fact", "claim", "attn", "danger", "ok")
-GROUNDS = ("ground", "queue", "bar", "sel")
-ON_THEIR_OWN = (
-    *itertools.product(("ink",), ("attn", "fact", "danger")),  # marks, a key that decides or denies
-    *itertools.product(("strong",), ("chip", "add-word", "del-word", "field")),
-    *itertools.product(("text",), ("add", "del")),
-    *itertools.product(("syntax-name", "syntax-value"), ("ground", "add", "del")),
-    ("muted", "field"),
-    ("qr", "qr-paper"),
-)
-
-
-THEMES = {each.name: each for each in CONSOLE_THEMES}
 
 
 def luminance(colour: str) -> float:
@@ -197,20 +194,6 @@ def test_every_look_names_the_same_tokens_and_every_role_has_a_style() -> None:
     assert set(plain.colours.values()) == {"ansi_default"}
     for role in ("danger", "mark", "key", "badge", "add-word", "del-word", "view", "sel", "lost"):
         assert plain.attributes[role] != "none"
-
-
-# A terminal of 256 colours, such as tmux without true colour
-
-
-BESIDE = (
-    *itertools.combinations((*GROUNDS, "chip"), 2),
-    *itertools.combinations(("fact", "claim", "attn", "danger", "ok", "chip"), 2),
-    *itertools.combinations(("ground", "add", "del", "add-word", "del-word"), 2),
-    ("field", "bar"),
-)
-"""Panes, the selected row, chips and keys by what they say, the lines of a difference."""
-AMBER_ON_A_BAR = 4.4
-"""There is no darker amber among the 256, and the bar must differ from the list."""
 
 
 def drawn_colour(name: str, token: str) -> str:

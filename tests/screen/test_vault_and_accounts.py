@@ -17,6 +17,7 @@ PASSPHRASE = "a canary"
 _UNLOCKS = (intents.UnlockVault, intents.UnlockVaultWithKeyring)
 LOCKED = events.VaultStatus(state="locked", entries=2)
 SMALL = (80, 24)
+CHOICE = held(need("choice", WORK, HOME))
 
 
 def asking(play: Play | None = None, **vault: Any) -> Play:
@@ -36,9 +37,6 @@ def give_passphrase(play: Play, passphrase: str = PASSPHRASE) -> None:
 def given(play: Play, kind: type) -> list[bytes]:
     """Return the passphrases that the core was given by intents of *kind*."""
     return [each.passphrase.reveal() for each in play.asked(kind)]
-
-
-# Unlocking
 
 
 def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None:
@@ -182,9 +180,6 @@ async def test_a_key_locks_the_vault_and_hiding_the_items_forgets_what_was_typed
         assert "•" not in shown.text
 
 
-# Creating
-
-
 def test_a_vault_is_created_where_a_call_needs_one() -> None:
     absent = events.VaultStatus(state="absent")
     play = Play(start(short(), vault=absent))
@@ -206,11 +201,6 @@ def test_a_vault_is_created_where_a_call_needs_one() -> None:
     assert given(play, intents.CreateVault) == [PASSPHRASE.encode()]
     play.port.tell(UNLOCKED, events.VaultUnlocked(failed_attempts=0, failed_since=None))
     play.shows("✓ The vault is created and unlocked.")
-
-
-# Picking an account
-
-CHOICE = held(need("choice", WORK, HOME))
 
 
 @pytest.mark.parametrize(

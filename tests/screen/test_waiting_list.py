@@ -25,6 +25,15 @@ from tests.support.screens.play import Play, rested
 from tests.support.screens.port import SNAPSHOT_CALLS
 from tests.support.screens.states import NOW, key_of, mail, short, start
 
+ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))
+MANY = [short(number) for number in range(1, 2 * SNAPSHOT_CALLS + 201)]
+IDS = [view.approval_id for view in MANY]
+READ = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
+LIVES = (300.0, None, 60.0, 900.0, 60.0)
+BY_DEADLINE = [3, 5, 1, 4, 2]
+"""Of equal deadlines the older first; what has none at the end."""
+STORM = 200
+
 
 def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     """A filled key decides, also in the moment in which an answered row above it leaves."""
@@ -82,9 +91,6 @@ def test_standing_warnings_are_on_screen_all_the_time() -> None:
         play.go(view, "(--accept-installed)", "not by your key")
 
 
-ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))
-
-
 async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_all() -> None:
     async with resting(
         start(short(1), routes=ROUTES, accepted_installed=True), size=(80, 24)
@@ -111,10 +117,6 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     assert len(rows) == 4
 
 
-MANY = [short(number) for number in range(1, 2 * SNAPSHOT_CALLS + 201)]
-IDS = [view.approval_id for view in MANY]
-
-
 def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
     play = Play(start(*MANY))
     play.shows("1 Waiting  700")
@@ -125,9 +127,6 @@ def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
     assert play.selected == IDS[0]
     play.go("end", "WILL HAPPEN")
     assert play.selected == IDS[-1]
-
-
-READ = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
 
 
 def model_of_the_first() -> Model:
@@ -163,11 +162,6 @@ def test_a_call_that_is_here_changes_while_others_are_read() -> None:
     new = short(len(MANY) + 1)
     assert apply_event(model, ApprovalUpdated(view=new), NOW, 0.0) is True
     assert model.queue.items[-1].key == new.approval_id
-
-
-LIVES = (300.0, None, 60.0, 900.0, 60.0)
-BY_DEADLINE = [3, 5, 1, 4, 2]
-"""Of equal deadlines the older first; what has none at the end."""
 
 
 def calls_expiring() -> list[ApprovalView]:
@@ -220,12 +214,6 @@ def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
         ends = [item.ends_at for item in queue.items[:9_000]]
         assert (ends == sorted(ends)) is queue.by_deadline
         assert took < 1.0, took
-
-
-# Ten thousand that wait, and hundreds that come at once
-
-
-STORM = 200
 
 
 def state(play: Play) -> tuple[object, ...]:
@@ -303,9 +291,6 @@ def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
     assert play.lines
     assert set(asked) <= set(range(9_980, 10_000))
     assert 0 < len(asked) <= 2 * play.queue.height
-
-
-# The filter
 
 
 def call_of(number: int, agent: str, **changes: object):

@@ -5,13 +5,8 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from aileron_core.console_port import account_views
 from aileron_core.console_port.account_intents import BeginLogin, BindAccount
-from aileron_core.console_port.account_views import (
-    AccountNeed,
-    AccountRefused,
-    CredentialUserView,
-    LoginView,
-)
 from aileron_core.console_port.events import VaultStatus
 from aileron_core.vault.secret import Secret
 from aileron_tui import words
@@ -26,9 +21,14 @@ from tests.support.screens.drawn import Drawn
 from tests.support.screens.states import start
 
 KEY = Secret("a canary")
+DEVICE = replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT")
+ENTER = "Open this address on any device, and enter the code:"
+LONG = replace(LOGIN, url=LOGIN.url + "x" * 2000)
+COMMAND = f"aileron binding reauthorize {ENDED.name}"
+REASONS = get_args(get_type_hints(account_views.AccountNeed)["reason"])
 
 
-def opened_panel(user: CredentialUserView) -> AccountPanel:
+def opened_panel(user: account_views.CredentialUserView) -> AccountPanel:
     panel = AccountPanel()
     panel.open(user, None)
     assert panel.enter_text("") is None
@@ -44,7 +44,7 @@ def test_a_refused_secret_is_typed_again() -> None:
     panel = opened_panel(MAIL)
     assert isinstance(panel.enter_secret(KEY), BindAccount)
     assert panel.question is None, "it is being looked at"
-    panel.on_refused(AccountRefused(message="The secret has 5 bytes; it needs 8."))
+    panel.on_refused(account_views.AccountRefused(message="The secret has 5 bytes; it needs 8."))
     assert (asked_field(panel), panel.refusal) == ("secret", "The secret has 5 bytes; it needs 8.")
     assert isinstance(panel.enter_secret(KEY), BindAccount)
 
@@ -66,19 +66,13 @@ def test_a_strangers_token_host_is_typed() -> None:
     assert isinstance(panel.begin(), BeginLogin)
     # The first was not it, and is typed again.
     for host in ("evil.example:443", "other.example:443"):
-        panel.on_refused(AccountRefused(message="Type it.", token_host=host))
+        panel.on_refused(account_views.AccountRefused(message="Type it.", token_host=host))
         assert asked_field(panel) == "token_host"
         assert panel.enter_text(" ") is None
         assert panel.refusal == "nothing was typed"
         intent = panel.enter_text(host)
         assert isinstance(intent, BeginLogin)
         assert (intent.token_host, intent.replaces) == (host, ENDED.name)
-
-
-DEVICE = replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT")
-ENTER = "Open this address on any device, and enter the code:"
-LONG = replace(LOGIN, url=LOGIN.url + "x" * 2000)
-COMMAND = f"aileron binding reauthorize {ENDED.name}"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +83,9 @@ COMMAND = f"aileron binding reauthorize {ENDED.name}"
     ],
     ids=["device code", "no room"],
 )
-def test_where_to_log_in_or_the_command_is_shown(login: LoginView, says: tuple[str, ...]) -> None:
+def test_where_to_log_in_or_the_command_is_shown(
+    login: account_views.LoginView, says: tuple[str, ...]
+) -> None:
     model = Drawn(start()).model
     model.account_panel.open(DRIVE, ENDED)
     model.account_panel.on_login(login)
@@ -107,12 +103,9 @@ def test_nothing_is_done_while_the_vault_is_locked() -> None:
         assert said == f"{key} did nothing: the vault is locked; unlock it first."
 
 
-REASONS = get_args(get_type_hints(AccountNeed)["reason"])
-
-
 @pytest.mark.parametrize("reason", REASONS)
 def test_each_reason_for_waiting_can_be_drawn_said_and_refused(reason: str) -> None:
-    need = AccountNeed(reason=reason, connector="local://x/y", kind="")  # type: ignore[arg-type]
+    need = account_views.AccountNeed(reason=reason, connector="local://x/y", kind="")  # type: ignore[arg-type]
     assert plain_text(need_heading(need).label)
     drawn = [*need_blocks(need, gated=True, unlock_key="U", choose_key="C", accounts_key="6")]
     assert "of kind" not in " ".join(plain_text(block.pieces) for block in drawn)

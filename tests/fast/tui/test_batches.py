@@ -89,8 +89,7 @@ def test_what_is_of_another_kind_or_weighs_more_has_a_row_of_its_own(other: dict
 def test_calls_that_come_later_never_change_the_row_under_the_cursor() -> None:
     play = Play(start(issue(1), short(90)))
     play.rest()
-    play.port.tell(*(ApprovalUpdated(view=issue(number)) for number in (2, 3, 4)))
-    play.settled()
+    play.tell(*(ApprovalUpdated(view=issue(number)) for number in (2, 3, 4)))
     assert play.waiting == [key_of(number) for number in (1, 90, 2, 3, 4)]
     play.go("u", "")
     assert (play.selected, len(play.waiting)) == (key_of(1), 3)
@@ -127,8 +126,7 @@ def test_no_text_passes_for_another_column_or_the_agents_for_a_fetched_one() -> 
 
 def test_a_yes_is_one_for_each_call_that_is_in_and_what_alone_differs_is_left_out() -> None:
     play = Play(start(*issues(12)), answers=True)
-    play.shows("[ ]  ┃ PLAT-5")
-    play.shows("▲ Blocked")
+    play.shows("[ ]  ┃ PLAT-5", "▲ Blocked")
     play.go("enter", "▌[x]  ┃ PLAT-1")
     play.go("x", "▌[ ]  ┃ PLAT-1")
     play.press_rested("a")
@@ -167,8 +165,7 @@ def test_in_the_table_a_call_is_put_in_or_opened_and_answered_alone() -> None:
     play.go("escape", "")
     play.press_rested("d", "Deny 5 of 6 calls")
     play.type("not now")
-    play.press_rested("enter")
-    play.shows("5 calls together")
+    play.press_rested("enter", "5 calls together")
     ids = [key_of(number) for number in (2, 3, 4, 6, 7)]
     assert play.asked(Deny) == [Deny(approval_id=each, reason="not now") for each in ids]
     assert play.selected == key_of(90)
@@ -177,8 +174,7 @@ def test_in_the_table_a_call_is_put_in_or_opened_and_answered_alone() -> None:
 def test_a_call_that_changes_leaves_the_open_batch_and_disarms_it() -> None:
     play = Play(start(*issues(4)))
     play.rest()
-    play.port.tell(ApprovalUpdated(view=issue(2, version=2, digest="f" * 64, drift=drifted(NOW))))
-    play.settled()
+    play.tell(ApprovalUpdated(view=issue(2, version=2, digest="f" * 64, drift=drifted(NOW))))
     assert not play.armed
     assert play.waiting[1:] == [key_of(2)]
     play.press_rested("a")
@@ -190,8 +186,7 @@ def test_the_last_call_of_a_batch_is_a_row_like_any_other() -> None:
     play.go("enter", "▌[x]  ┃ PLAT-1")
     ended: dict[str, Any] = {"state": "withdrawn", "ended_at": NOW}
     for number in (1, 2):
-        play.port.tell(ApprovalUpdated(view=issue(number, **ended)))
-        play.settled()
+        play.tell(ApprovalUpdated(view=issue(number, **ended)))
     assert play.selected == key_of(3)
     play.shows("WILL HAPPEN")
     play.press_rested("a")

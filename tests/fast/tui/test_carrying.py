@@ -20,16 +20,11 @@ from aileron_tui.draw.text import wrap
 from aileron_tui.pages.reading import Field, fields_in_view
 from aileron_tui.terminal import handoff
 from aileron_tui.terminal.browser import browser_command, open_in_browser
-from aileron_tui.terminal.handoff import (
-    TerminalHandoff,
-    pager_command,
-    pager_environment,
-    start_pager,
-)
 from aileron_tui.terminal.notifications import wrap_for_multiplexer
 from tests.support.screens.calls import approval
 
 NOW = 1_791_468_120.0
+USER = "https://bank.example@evil.example/"
 
 
 def fields(text: str, first: int = 0, last: int = 10_000, width: int = 60) -> tuple[Field, ...]:
@@ -72,14 +67,14 @@ def test_a_sequence_goes_through_a_multiplexer_only_where_there_is_one() -> None
 
 
 def test_the_pager_is_the_persons_own_or_less_and_gets_nothing_of_ours() -> None:
-    assert pager_command({}) == ["less"]
-    assert pager_command({"PAGER": "  "}) == ["less"]
-    assert pager_command({"PAGER": "less -R 'a b'"}) == ["less", "-R", "a b"]
-    assert pager_command({"PAGER": "less 'open"}) == ["less"]
+    assert handoff.pager_command({}) == ["less"]
+    assert handoff.pager_command({"PAGER": "  "}) == ["less"]
+    assert handoff.pager_command({"PAGER": "less -R 'a b'"}) == ["less", "-R", "a b"]
+    assert handoff.pager_command({"PAGER": "less 'open"}) == ["less"]
     given_ = {
         "PATH": "/bin", "AILERON_TOKEN": "secret", "LESSOPEN": "|x %s", "LESSKEY": "/x", "LESS": "-i",
     }  # fmt: skip
-    assert pager_environment(given_) == {
+    assert handoff.pager_environment(given_) == {
         "PATH": "/bin", "LESS": "-i", "LESSSECURE": "1", "LESSHISTFILE": "-",
     }  # fmt: skip
 
@@ -88,8 +83,8 @@ async def test_the_pager_reads_the_text_from_a_pipe(tmp_path: Path) -> None:
     script = tmp_path / "pager"
     script.write_text(f'#!/bin/sh\n(cat; echo "$AILERON_X$LESSSECURE") > {tmp_path}/out\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    environment = {**pager_environment(os.environ | {"AILERON_X": "no"})}
-    process = await start_pager([str(script)], environment)
+    environment = {**handoff.pager_environment(os.environ | {"AILERON_X": "no"})}
+    process = await handoff.start_pager([str(script)], environment)
     await process.communicate("one\n‹ESC›two ".encode())
     assert process.returncode == 0
     assert (tmp_path / "out").read_text() == "one\n‹ESC›two 1\n"
@@ -103,13 +98,11 @@ def test_a_browser_is_only_one_that_stands_beside_the_terminal() -> None:
     assert browser_command({}, "darwin") == "open"
 
 
-def test_another_machines_address_opens_only_if_https(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_machines_address_opens_only_if_https(monkeypatch: pytest.MonkeyPatch) -> None:
     """A login's address, at an attached console, is the server's: it can name a file, or a program's scheme."""
     opened, said = list[str](), list[str]()
     monkeypatch.setattr(handoff, "open_in_browser", lambda _program, url, _done: opened.append(url))
-    carried = TerminalHandoff(App(), {"DISPLAY": ":0"}, say=said.append)
+    carried = handoff.TerminalHandoff(App(), {"DISPLAY": ":0"}, say=said.append)
     for url in ("file:///etc/passwd", "HTTPS://a.example", "http://a.example", "https://а.example"):
         carried.open_link(url)
     assert (opened, len(said)) == ([], 4)
@@ -147,9 +140,6 @@ def test_the_browser_gets_the_address_as_one_word_and_no_terminal(tmp_path: Path
 )  # fmt: skip
 def test_what_browsers_read_in_other_ways_is_no_link(written: str) -> None:
     assert parse_link(written) is None
-
-
-USER = "https://bank.example@evil.example/"
 
 
 @pytest.mark.parametrize(

@@ -17,27 +17,23 @@ from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.text_diff import BoundedDiff
 from tests.support.making import calls
+from tests.support.screens import states
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.reserved import ATTACKS, allowed
-from tests.support.screens.states import (
-    AS_APPROVED,
-    DRAFT,
-    NOW,
-    TO,
-    change,
-    differing,
-    short,
-    start,
-)
+from tests.support.screens.states import NOW, TO, change, short, start
+
+UNREAD = [None, PreviewView(status="unavailable"), PreviewView(status="none")]
+of = partial(FieldView, label="To")
+HELD = "✓ The service now holds what was approved (3 fields compared)."
+DIFFERS = "▲ The service does not hold what was approved: 1 of 3 fields differs."
+GONE = replace(states.AS_APPROVED, status="unavailable", reason="timed out")
+LINES = st.lists(st.sampled_from(["a", "b", "", "c c"]), max_size=12)
 
 
 def ended(read_back: ReadBack, *, compact: bool = False) -> Drawn:
     running = change(TO, state="executing", decided_at=NOW - 9, decided_by="person")
     done = replace(running, state="completed", ended_at=NOW - 5, read_back=read_back, version=9)
     return Drawn(start(running), compact=compact).tell(ApprovalUpdated(view=done))
-
-
-UNREAD = [None, PreviewView(status="unavailable"), PreviewView(status="none")]
 
 
 @pytest.mark.parametrize("effect", ["READ", "SEND", "DELETE", "PAY", "RUN"])
@@ -68,7 +64,7 @@ def test_where_nothing_could_be_fetched_every_argument_stands_below() -> None:
 
 
 def test_a_long_text_shows_the_lines_that_differ_and_u_shows_all() -> None:
-    new = DRAFT.replace("line 9.", "line nine.")
+    new = states.DRAFT.replace("line 9.", "line nine.")
     drawn = Drawn(start(change(FieldView(label="Body", value=new))))
     for shown in ("− This is line 9.", "+ This is line nine.", "┃   This is line 8."):
         assert shown in drawn.item
@@ -83,9 +79,6 @@ def test_a_value_that_stays_says_so() -> None:
     item = Drawn(start(change(of(value="ben@northwind.example")))).item
     assert "Nothing changes: each new value equals the current one." in item
     assert "‹the new value is the same›" in item
-
-
-of = partial(FieldView, label="To")
 
 
 @pytest.mark.parametrize(
@@ -119,10 +112,13 @@ def test_every_line_of_what_no_field_shows_has_to_be_seen() -> None:
 @pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_hostile_value_stands_behind_the_bar_of_who_said_it(attack: str, compact: bool) -> None:
-    new = (FieldView(label="To", value=attack), FieldView(label="Body", value=f"{DRAFT}\n{attack}"))
-    gone = replace(AS_APPROVED, status="unavailable", reason=attack)
+    new = (
+        FieldView(label="To", value=attack),
+        FieldView(label="Body", value=f"{states.DRAFT}\n{attack}"),
+    )
+    gone = replace(states.AS_APPROVED, status="unavailable", reason=attack)
     first = Drawn(start(change(*new)), compact=compact)
-    others = [(ended(each, compact=compact), "┃") for each in (differing(attack), gone)]
+    others = [(ended(each, compact=compact), "┃") for each in (states.differing(attack), gone)]
     for drawn, bar in ((first, "┊"), *others):
         for row in drawn.document:
             assert "Ж" not in allowed(row, gutter := 11 if compact else 13), row
@@ -167,18 +163,13 @@ def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(compact: 
     assert not re.search(r"[┊┃] [−+] forged", text)
 
 
-HELD = "✓ The service now holds what was approved (3 fields compared)."
-DIFFERS = "▲ The service does not hold what was approved: 1 of 3 fields differs."
-GONE = replace(AS_APPROVED, status="unavailable", reason="timed out")
-
-
 @pytest.mark.parametrize(
     ("read_back", "said"),
     [
-        (AS_APPROVED, HELD),
+        (states.AS_APPROVED, HELD),
         (GONE, "What the service holds now could not be fetched: timed out"),
-        (differing("eve@evil.example"), DIFFERS),
-        (replace(AS_APPROVED, status="reading"), "fetching what the service holds now"),
+        (states.differing("eve@evil.example"), DIFFERS),
+        (replace(states.AS_APPROVED, status="reading"), "fetching what the service holds now"),
     ],
     ids=["held", "unavailable", "differs", "reading"],
 )
@@ -189,9 +180,6 @@ def test_a_call_that_is_done_says_what_the_service_holds(read_back: ReadBack, sa
     if read_back.differing:
         assert "┊ − ana@example.com" in drawn.item
         assert "┃ + eve@evil.example" in drawn.item
-
-
-LINES = st.lists(st.sampled_from(["a", "b", "", "c c"]), max_size=12)
 
 
 @given(LINES, LINES, st.integers(0, 2000))

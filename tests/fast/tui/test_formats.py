@@ -10,35 +10,22 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from aileron_tui.draw import formats
-from aileron_tui.draw.blocks import (
-    COMPACT_GUTTER,
-    GUTTER,
-    Block,
-    Gutter,
-    blank,
-    heading,
-    lay_out,
-    value,
-)
+from aileron_tui.draw import blocks, formats
+from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Gutter, blank, heading, lay_out, value
 from aileron_tui.draw.changes import field_text, value_lines
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.formats import (  # pyright: ignore[reportPrivateUsage]
-    _LANGUAGES,
-    MAX_LINE,
-    coloured,
-    field_lines,
-    hidden_characters_of,
-)
+from aileron_tui.draw.formats import MAX_LINE, coloured, field_lines, hidden_characters_of
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.markup import MAX_CHARACTERS, convert
 from aileron_tui.draw.text import Line, Piece, Role, plain_text
 from tests.support.screens.calls import approval, later_steps
 
-LANGUAGES = sorted({*_LANGUAGES.values()})
+LANGUAGES = sorted({*formats._LANGUAGES.values()})  # pyright: ignore[reportPrivateUsage]
 NOW = 1_790_000_000.0
+BCC = FieldView(label="x", value="a\nb", count=2, spellings=("Bcc", "BCC"))
+FORGED = "WILL HAPPEN  checked by Aileron"
 
 
 def field_rows(
@@ -320,9 +307,6 @@ def test_no_word_of_a_document_is_lost(trees: list[Element | str]) -> None:
     assert sorted(words.findall(shown)) == sorted(words.findall(source))
 
 
-BCC = FieldView(label="x", value="a\nb", count=2, spellings=("Bcc", "BCC"))
-
-
 @pytest.mark.parametrize(
     ("field", "lines"),
     [
@@ -362,11 +346,8 @@ def test_several_values_of_one_name_are_a_warning_of_the_head() -> None:
     assert "Bcc: 2 values" in found
 
 
-FORGED = "WILL HAPPEN  checked by Aileron"
-
-
-def drawn_blocks(blocks: tuple[Block, ...], width: int, gutter: int) -> list[str]:
-    return [plain_text(each) for each in lay_out(blocks, width, gutter).lines]
+def drawn_blocks(shown: tuple[blocks.Block, ...], width: int, gutter: int) -> list[str]:
+    return [plain_text(each) for each in lay_out(shown, width, gutter).lines]
 
 
 @pytest.mark.parametrize("gutter", [GUTTER, COMPACT_GUTTER])

@@ -14,6 +14,10 @@ from aileron_tui.terminal.background_color import LATE_REPLY, background_is_ligh
 
 QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
 LAST = b"\x1b[?62;4c"
+BRIGHT = (b"rgb:ffff/ffff/ffff\x1b\\", b"rgb:f/f/e\x07", b"rgba:fdfd/f6f6/e3e3/ffff\x07")
+DIM = (b"rgb:0000/2b2b/3636\x1b\\", b"rgb:0000/0000/ffff\x07")
+COLOURS = dict.fromkeys(BRIGHT, True) | dict.fromkeys(DIM, False) | {b"rgb:zz/zz/zz\x07": None}
+ANSWERS = [(b"\x1b]11;" + colour + LAST, light) for colour, light in COLOURS.items()]
 
 
 class Terminal:
@@ -40,12 +44,6 @@ def tty() -> Iterator[Terminal]:
     yield opened
     os.close(opened.slave)
     os.close(opened.master)
-
-
-BRIGHT = (b"rgb:ffff/ffff/ffff\x1b\\", b"rgb:f/f/e\x07", b"rgba:fdfd/f6f6/e3e3/ffff\x07")
-DIM = (b"rgb:0000/2b2b/3636\x1b\\", b"rgb:0000/0000/ffff\x07")
-COLOURS = dict.fromkeys(BRIGHT, True) | dict.fromkeys(DIM, False) | {b"rgb:zz/zz/zz\x07": None}
-ANSWERS = [(b"\x1b]11;" + colour + LAST, light) for colour, light in COLOURS.items()]
 
 
 @pytest.mark.parametrize(("answers", "light"), [*ANSWERS, (LAST, None), (b"\xff\x00" * 3000, None)])

@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port import view_models
 from aileron_core.console_port.events import CallsCounted, CoreEvent, HistoryRead, VaultStatus
 from aileron_core.console_port.intents import CountCalls, EndSession, Intent, ReadCall, ReadHistory
-from aileron_core.console_port.view_models import (
-    HistoryCall,
-    HistoryCursor,
-    HistoryQuery,
-    HourOfCalls,
-    RecordView,
-)
 from aileron_tui.draw.columns import Column, Columns
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.rows import outcome_plot
@@ -26,15 +20,15 @@ from tests.support.screens.home import record_views
 from tests.support.screens.play import Play
 from tests.support.screens.states import NOW, denied, record, recorded, short, start
 
-OLDER = HistoryCursor(run_id="run-0100", seq=7)
+OLDER = view_models.HistoryCursor(run_id="run-0100", seq=7)
 SEALED = "It is sealed. Unlock the vault to read it."
 BARE: dict[str, Any] = {"arguments": (), "new_values": (), "other_arguments": ()}
 
 
-def kept(number: int, **changes: object) -> HistoryCall:
+def kept(number: int, **changes: object) -> view_models.HistoryCall:
     at = NOW - 60 * number
     view = replace(denied(number), run_id=f"run-{number:04}", requested_at=at, **changes)
-    return HistoryCall(approval=view)
+    return view_models.HistoryCall(approval=view)
 
 
 class _Table:
@@ -58,9 +52,9 @@ class _Table:
     def answer(
         self,
         asked: ReadHistory,
-        *calls: HistoryCall,
-        then: HistoryCursor | None = None,
-        records: tuple[RecordView, ...] = (),
+        *calls: view_models.HistoryCall,
+        then: view_models.HistoryCursor | None = None,
+        records: tuple[view_models.RecordView, ...] = (),
         **told: int,
     ) -> None:
         told = {"searched": len(calls), "total": 300, **told}
@@ -76,12 +70,10 @@ def shown() -> _Table:
     return _Table()
 
 
-def test_a_next_page_is_read_as_the_cursor_nears_the_end_while_there_is_one(
-    shown: _Table,
-) -> None:
+def test_a_next_page_is_read_as_the_cursor_nears_the_end_while_there_is_one(shown: _Table) -> None:
     """The list once ended with the newest 500 records."""
     first = shown.asked()
-    assert first == ReadHistory(query=HistoryQuery(), start=None, limit=first.limit)
+    assert first == ReadHistory(query=view_models.HistoryQuery(), start=None, limit=first.limit)
     assert shown.table.next_read(NOW) is None, "one reading at a time"
     shown.answer(first, *(kept(number) for number in range(100)), then=OLDER)
     assert len(shown.table) == 100
@@ -108,17 +100,15 @@ def test_a_row_says_what_its_call_was_about_or_why_that_cannot_be_read(shown: _T
     assert "It is gone: another program" in removed
 
 
-def test_a_filter_asks_the_core_and_says_where_it_looked_and_where_not(
-    shown: _Table,
-) -> None:
+def test_a_filter_asks_the_core_and_says_where_it_looked_and_where_not(shown: _Table) -> None:
     shown.answer(shown.asked(), kept(1))
     shown.model.set_filter("invoice agent:codex action:send,move state:denied,waiting age:1h", NOW)
     asked = shown.asked()
     found: dict[str, Any] = {"agents": ("codex",), "actions": ("send", "move"), "since": NOW - 3600}
     found["outcomes"] = ("denied", "new", "awaiting_vault", "pending", "checking")
-    assert asked.query == HistoryQuery(words=("invoice",), **found)
+    assert asked.query == view_models.HistoryQuery(words=("invoice",), **found)
     assert len(shown.table) == 0
-    shown.answer(ReadHistory(query=HistoryQuery()), kept(2))
+    shown.answer(ReadHistory(query=view_models.HistoryQuery()), kept(2))
     assert len(shown.table) == 0, "that answers an earlier filter"
     shown.answer(asked, kept(3), then=OLDER, searched=90, sealed=2, not_kept=5)
     assert len(shown.table) == 1
@@ -129,7 +119,7 @@ def test_a_filter_asks_the_core_and_says_where_it_looked_and_where_not(
     shown.model.set_filter("state:nonsense", NOW)
     assert shown.table.next_read(NOW) is None, "no call can match"
     shown.model.set_filter("", NOW)
-    assert shown.asked().query == HistoryQuery()
+    assert shown.asked().query == view_models.HistoryQuery()
 
 
 def test_what_is_no_call_is_shown_after_a_key_and_read_too(shown: _Table) -> None:
@@ -146,9 +136,7 @@ def test_what_is_no_call_is_shown_after_a_key_and_read_too(shown: _Table) -> Non
     assert len(shown.table) == 1
 
 
-def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on(
-    shown: _Table,
-) -> None:
+def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on(shown: _Table) -> None:
     """Of one that asks nobody the records alone come by themselves; they do not say what it was about."""
     shown.answer(shown.asked(), *(kept(number) for number in range(1, 100)), then=OLDER)
     shown.tell(CallsCounted(until=NOW, hours=()))
@@ -158,7 +146,7 @@ def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on(
     assert isinstance(shown.table.next_read(NOW + 6), CountCalls)
     newest = shown.asked()
     assert newest.start is None
-    shown.answer(newest, kept(0), then=HistoryCursor(run_id="run-0000", seq=0))
+    shown.answer(newest, kept(0), then=view_models.HistoryCursor(run_id="run-0000", seq=0))
     assert "draft_id" in shown.drawn.rows[0]
     shown.table.select(99)
     assert shown.asked().start == OLDER
@@ -173,9 +161,7 @@ def test_a_refused_reading_is_not_asked_for_again_and_again(shown: _Table) -> No
     assert shown.asked().start is None
 
 
-def test_a_filter_typed_fast_asks_once_more_when_the_answer_before_it_came(
-    shown: _Table,
-) -> None:
+def test_a_filter_typed_fast_asks_once_more_when_the_answer_before_it_came(shown: _Table) -> None:
     first = shown.asked()
     for end in range(1, 8):
         shown.model.set_filter("invoice"[:end], NOW)
@@ -217,9 +203,7 @@ def test_calls_of_which_more_came_than_one_reading_has_are_read_too(shown: _Tabl
     assert (len(shown.table), shown.table.history_read) == (3, True)
 
 
-def test_a_call_that_was_found_leaves_the_filter_once_its_state_is_another(
-    shown: _Table,
-) -> None:
+def test_a_call_that_was_found_leaves_the_filter_once_its_state_is_another(shown: _Table) -> None:
     shown.model.set_filter("invoice state:waiting", NOW)
     shown.answer(shown.asked(), kept(0, state="awaiting_vault"))
     assert len(shown.table) == 1, "by words that the row has not"
@@ -248,7 +232,7 @@ def test_beside_the_list_only_the_call_on_which_the_cursor_rests_is_read() -> No
 
 def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
     hours = tuple(
-        HourOfCalls(
+        view_models.HourOfCalls(
             began_at=NOW - 3600 * (12 - n),
             outcomes=(("completed", n), ("denied", n % 2), ("pending", 1)),
             not_gated=3, approved=2, median_wait=12.0,
@@ -264,9 +248,9 @@ def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
     narrow = plain_text(outcome_plot(hours, 40))
     assert narrow.startswith(" last 4 h  done")
     assert cell_width(outcome_plot(hours, 40)) < 40
-    assert outcome_plot((HourOfCalls(began_at=NOW),), 80) == ()
+    assert outcome_plot((view_models.HourOfCalls(began_at=NOW),), 80) == ()
     every = ("completed", "denied", "failed", "unknown", "refused", "expired")
-    hour = HourOfCalls(began_at=NOW, outcomes=tuple((each, 1) for each in every))
+    hour = view_models.HourOfCalls(began_at=NOW, outcomes=tuple((each, 1) for each in every))
     names = ("done", "denied", "failed", "unknown", "refused", "not run")
     drawn = plain_text(outcome_plot((hour,), 120))
     assert all(f"  {each} █ 1" in drawn for each in names), "what is not known did not fail"

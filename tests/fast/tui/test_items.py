@@ -5,16 +5,11 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port import view_models
 from aileron_core.console_port.events import ApprovalUpdated, LibraryUpdated, VaultStatus
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
 from aileron_core.console_port.intents import Accept
-from aileron_core.console_port.view_models import (
-    ApprovalView,
-    NotAcceptedView,
-    RunAheadView,
-    StepView,
-)
 from aileron_core.errors import Problem
 from aileron_tui.draw.bars import top_bar
 from aileron_tui.draw.blocks import GUTTER, lay_out
@@ -38,6 +33,9 @@ LAYOUTS = pytest.mark.parametrize("compact", [False, True])
 LOCKED = VaultStatus(state="locked", entries=2)
 SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connector="gmail")
 UNBOUND = held(need("unbound", problem="it has changed since"))
+MANY = tuple(f"athena.{number}.example:443" for number in range(34))
+HOST = "xn--pypal-4ve.com:443"
+DESCRIPTION = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
 
 
 @LAYOUTS
@@ -51,7 +49,7 @@ UNBOUND = held(need("unbound", problem="it has changed since"))
     ids=["locked", "unbound", "choice"],
 )
 def test_a_call_that_waits_says_for_what_and_what_to_do(
-    view: ApprovalView, says: tuple[str, ...], compact: bool
+    view: view_models.ApprovalView, says: tuple[str, ...], compact: bool
 ) -> None:
     drawn = Drawn(start(held(need("unbound")), vault=LOCKED), compact=compact)
     drawn.tell(ApprovalUpdated(view=view))
@@ -112,14 +110,14 @@ def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is(
 
 
 def test_an_approved_call_that_waits_for_another_run_says_so() -> None:
-    ahead = RunAheadView(action="run-query\u202e", ends_by=NOW + 138)
+    ahead = view_models.RunAheadView(action="run-query\u202e", ends_by=NOW + 138)
     drawn = Drawn(start(short(1, state="checking", decided_at=NOW - 3, waits_for=ahead)))
     assert "… waits  " in "".join(drawn.rows)
     assert "▲ waits for the end of run-query‹RLO›, which uses the same connector" in drawn.words
     assert clock_seconds(NOW + 138) in drawn.words
 
 
-CHANGE = StepView(
+CHANGE = view_models.StepView(
     step_id="change",
     connector="drafts",
     op="update_draft",
@@ -174,7 +172,7 @@ def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
 
 
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
-OFFER = NotAcceptedView(
+OFFER = view_models.NotAcceptedView(
     kind="preview",
     name=f"{CONNECTOR} GraphQL queries at api.linear.app/graphql",
     file="store/connectors/sha256/" + "ab" * 32,
@@ -199,7 +197,9 @@ NO_CHECK = "get_note reads by POST to notes.example/read; Aileron cannot check t
         (UNCHECKED, NO_CHECK),
     ],
 )
-def test_an_offer_to_read_by_post_says_what_it_means(offer: NotAcceptedView, means: str) -> None:
+def test_an_offer_to_read_by_post_says_what_it_means(
+    offer: view_models.NotAcceptedView, means: str
+) -> None:
     drawn = Drawn(start(held=(offer,)))
     read = offer.name.partition(" ")[2]
     assert "Let this connector send POST requests in previews?" in drawn.head
@@ -211,7 +211,7 @@ def test_an_offer_to_read_by_post_says_what_it_means(offer: NotAcceptedView, mea
     assert [*DEFAULT_REGISTRY.command("accept").intents(drawn.situation)] == [accept]
 
 
-def reading_by(name: str, by: str) -> ApprovalView:
+def reading_by(name: str, by: str) -> view_models.ApprovalView:
     ready = replace(short().preview, accepted_reads=((name, by),), updated_at=NOW)
     return short(preview=ready)
 
@@ -304,10 +304,7 @@ def test_no_value_goes_on_beyond_a_hundred_cells(width: int) -> None:
         assert bar is None or len(text[bar + 2 :].rstrip()) <= 100
 
 
-MANY = tuple(f"athena.{number}.example:443" for number in range(34))
-
-
-def head(view: ApprovalView) -> str:
+def head(view: view_models.ApprovalView) -> str:
     return "\n".join(plain_text(line) for line in approval_head(view, (), 0.0, 100, compact=False))
 
 
@@ -331,10 +328,6 @@ def test_a_call_that_is_over_names_the_hosts_that_were_asked() -> None:
     ended = {"hosts_asked": (MANY[7], MANY[3]), "state": "completed", "ended_at": 1.0}
     view = replace(fixtures(0.0)[0], hosts=MANY, op_hosts=MANY, **ended)
     assert "on athena.7.example and athena.3.example" in head(view)
-
-
-HOST = "xn--pypal-4ve.com:443"
-DESCRIPTION = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
 
 
 def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:

@@ -10,6 +10,7 @@ from aileron_tui.pages.keymap import COMMANDS, DEFAULT_REGISTRY, remap_keys
 from docs.keys_page import keys_page
 
 CONFIG = Path(keymap.__file__).parents[1] / "suite"
+EARLIER = {"accept": ("T",), "withdraw_acceptance": ("X",)}
 
 
 def keymap_problems(**keys: str) -> dict[str, str]:
@@ -17,9 +18,6 @@ def keymap_problems(**keys: str) -> dict[str, str]:
         remap_keys(keys.items())
     assert {problem.file for problem in caught.value.problems} == {"config.toml"}
     return {problem.key: problem.message for problem in caught.value.problems}
-
-
-EARLIER = {"accept": ("T",), "withdraw_acceptance": ("X",)}
 
 
 @pytest.mark.parametrize(

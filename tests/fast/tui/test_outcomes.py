@@ -5,16 +5,9 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port import field_views
 from aileron_core.console_port.events import ApprovalUpdated
-from aileron_core.console_port.field_views import (
-    DriftView,
-    FieldChangeView,
-    FieldView,
-    LookView,
-    PreviewView,
-    ReadBack,
-    ReadBackDifference,
-)
+from aileron_core.console_port.field_views import FieldView, LookView, PreviewView, ReadBack
 from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_tui.draw.call_page import outcome_blocks
 from aileron_tui.draw.document import approval_blocks
@@ -22,19 +15,10 @@ from aileron_tui.draw.read_back import DEFAULT_KEYS
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.command import availability
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY
-from tests.support.screens.calls import drifted
+from tests.support.screens import states
+from tests.support.screens.calls import drifted, vanished
 from tests.support.screens.drawn import Drawn
-from tests.support.screens.states import (
-    AS_APPROVED,
-    NOW,
-    TO,
-    change,
-    differing,
-    mail,
-    recorded,
-    short,
-    start,
-)
+from tests.support.screens.states import AS_APPROVED, NOW, differing, mail, short, start
 
 NOTHING_RAN = "Nothing ran: the action file Changed after you looked."
 LOST = (
@@ -45,6 +29,7 @@ NOT_FOUND = "mail.example.com answered 404 (Not Found)"
 GONE = PreviewView(status="unavailable", reason=NOT_FOUND, updated_at=NOW + 30, not_found=True)
 UNASKED = {"approval_id": "", "decided_at": None, "digest": "", "words": None}
 LAYOUTS = pytest.mark.parametrize("compact", [False, True])
+ODD = differing("eve@evil.example")
 
 
 def lost_view(number: int = 3, **changes: object) -> ApprovalView:
@@ -64,7 +49,7 @@ def looked_at(**look: object) -> ApprovalUpdated:
 
 def compared(*differing: str) -> ReadBack:
     fields = tuple(
-        ReadBackDifference(
+        field_views.ReadBackDifference(
             approved=FieldView(label=label, value="ana@example.com"),
             found=FieldView(label=label, value="eve@evil.example"),
             from_agent=True,
@@ -85,7 +70,7 @@ def page_of(view: ApprovalView, *events: str) -> Drawn:
     drawn = Drawn(start(view, records=()))
     known: dict[str, Any] = {"run_id": view.run_id, "session_id": view.session_id}
     for seq, event in enumerate(("run.requested", *events), start=4000):
-        drawn.tell(recorded(seq, event, **known))
+        drawn.tell(states.recorded(seq, event, **known))
     return drawn.go("activity", opened=True)
 
 
@@ -123,20 +108,10 @@ def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
     assert headings == ["WHAT WAS SHOWN", "CODEX SENT", "RECORD"]
 
 
-def vanished() -> DriftView:
-    """A reading of three fields that no other took the place of."""
-    fields = {"To": "sam@helio.example", "Cc": None, "Body": "Hi Sam,\nthe invoice"}
-    changed = tuple(FieldChangeView(label=k, before=v, after=None) for k, v in fields.items())
-    return replace(
-        drifted(NOW), after_at=NOW, changed=changed, same_count=0, other_paths=(), other_count=0,
-        unavailable="timed out",
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("state", ["completed", "denied", "expired", "withdrawn"])
 def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str) -> None:
     gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
-    for changes in ({}, {"drift": drifted(NOW)}, {"preview": gone}, {"drift": vanished()}):
+    for changes in ({}, {"drift": drifted(NOW)}, {"preview": gone}, {"drift": vanished(NOW)}):
         blocks = approval_blocks(mail(1, state=state, ended_at=NOW, **changes), NOW)
         headings = [plain_text(each.label) for each in blocks if each.kind == "heading"]
         assert headings[0] == "WHAT WAS SHOWN"
@@ -230,7 +205,7 @@ def test_its_page_in_the_activity_says_what_to_check_and_shows_what_was_read_las
     drawn.tell(looked_at(preview=gone))
     assert "It could not be read: timed out" in drawn.words
     drawn.tell(ApprovalUpdated(view=lost_view(awaits_acknowledgement=False, version=99)))
-    drawn.tell(recorded(4009, "run.acknowledged", run_id=lost_view().run_id, actor="person"))
+    drawn.tell(states.recorded(4009, "run.acknowledged", run_id=lost_view().run_id, actor="person"))
     assert "l fetches the current state" not in drawn.words
 
 
@@ -306,12 +281,9 @@ def test_what_asked_nobody_is_settled_by_what_the_agent_asked_for() -> None:
     assert "what was approved" not in drawn.words
 
 
-ODD = differing("eve@evil.example")
-
-
 def done(number: int, read_back: ReadBack | None, **changes: object) -> ApprovalView:
-    """Return a change that ran, the higher its *number* the later."""
-    view, ended = change(TO), NOW - 60 + number
+    """Return a states.change that ran, the higher its *number* the later."""
+    view, ended = states.change(states.TO), NOW - 60 + number
     view = replace(view, approval_id=short(number).approval_id, run_id=short(number).run_id)
     view = replace(view, state="completed", decided_at=ended - 1, decided_by="person")
     return replace(view, **{"ended_at": ended, "read_back": read_back, **changes})

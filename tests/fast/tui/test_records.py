@@ -10,12 +10,7 @@ from aileron_core.console_port.events import RecordsRead
 from aileron_core.console_port.intents import ReadRecords
 from aileron_core.console_port.view_models import RecordView
 from aileron_tui.items import Item
-from aileron_tui.state.decision_screens import (
-    CHARACTERS_KEPT,
-    SCREENS_KEPT,
-    DecisionScreen,
-    DecisionScreens,
-)
+from aileron_tui.state import decision_screens
 from aileron_tui.state.filter import parse
 from aileron_tui.state.tables.audit import PAGE_SIZE, RecordPages
 from tests.support.screens.states import record, short
@@ -24,6 +19,7 @@ NOW = 1_000_000.0
 TOTAL = 10_482
 HEIGHT = 30
 FIELDS = ("agent", "action", "state", "by")
+MOMENT = 1_790_000_000.2567
 
 
 def numbered_view(seq: int) -> RecordView:
@@ -92,9 +88,7 @@ def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
     assert book.next_read(200 * PAGE_SIZE - HEIGHT, HEIGHT, 0) is not None
 
 
-def test_a_filter_reads_on_from_what_is_at_hand_to_the_first_record(
-    book: RecordPages,
-) -> None:
+def test_a_filter_reads_on_from_what_is_at_hand_to_the_first_record(book: RecordPages) -> None:
     book.search(parse("agent:goose", FIELDS).query, NOW)
     assert book.matches == []
     assert book.searched_down_to == TOTAL - 499
@@ -106,9 +100,7 @@ def test_a_filter_reads_on_from_what_is_at_hand_to_the_first_record(
     assert book.get(3) is not None
 
 
-def test_a_filter_that_finds_enough_reads_on_only_with_the_cursor(
-    book: RecordPages,
-) -> None:
+def test_a_filter_that_finds_enough_reads_on_only_with_the_cursor(book: RecordPages) -> None:
     book.search(parse("run.started", FIELDS).query, NOW)
     assert list(read_pages(book, 0, index=0)) == []
     assert list(read_pages(book, 0, index=len(book.matches) - 1))
@@ -134,18 +126,17 @@ def test_a_page_read_for_another_question_does_not_confuse_the_filter(book: Reco
     assert book.matches == [3]
 
 
-MOMENT = 1_790_000_000.2567
-
-
 def test_each_decision_about_a_call_has_its_own_screen() -> None:
     """Approved, changed, approved again: each record shows what stood there at its own time.
 
     A record's time holds no parts of a millisecond, so it may lie before the screen's.
     """
-    screens = DecisionScreens()
+    screens = decision_screens.DecisionScreens()
     first, second = short(), replace(short(), version=9)
     for at, view in ((MOMENT, first), (MOMENT + 10, second)):
-        screens.add(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
+        screens.add(
+            decision_screens.DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view))
+        )
     run = first.run_id
     assert screens.find(run, 1_790_000_000.255) is None
     assert screens.find(run, 1_790_000_000.256).item.approval is first
@@ -156,14 +147,18 @@ def test_each_decision_about_a_call_has_its_own_screen() -> None:
 
 
 def test_few_screens_are_kept_and_not_more_text_than_memory_allows() -> None:
-    screens = DecisionScreens()
-    views = [short(number + 1) for number in range(SCREENS_KEPT + 1)]
+    screens = decision_screens.DecisionScreens()
+    views = [short(number + 1) for number in range(decision_screens.SCREENS_KEPT + 1)]
     for at, view in enumerate(views):
-        screens.add(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
+        screens.add(
+            decision_screens.DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view))
+        )
     assert screens.find(views[0].run_id, 1e9) is None
     assert screens.find(views[1].run_id, 1e9) is not None
-    field = replace(views[0].preview.fields[0], value="x" * (CHARACTERS_KEPT + 1))
+    field = replace(views[0].preview.fields[0], value="x" * (decision_screens.CHARACTERS_KEPT + 1))
     huge = replace(views[0], preview=replace(views[0].preview, fields=(field,)))
-    screens.add(DecisionScreen(at=1e6, item=Item(key=huge.approval_id, approval=huge)))
+    screens.add(
+        decision_screens.DecisionScreen(at=1e6, item=Item(key=huge.approval_id, approval=huge))
+    )
     assert screens.find(huge.run_id, 1e9) is not None
     assert screens.find(views[-1].run_id, 1e9) is None

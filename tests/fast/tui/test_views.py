@@ -4,27 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.events import (
-    AuditVerified,
-    CallRead,
-    LibraryUpdated,
-    RecordRead,
-    SessionsUpdated,
-    StorageHealth,
-    VaultStatus,
-)
+from aileron_core.console_port import events, view_models
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.session_terms import SessionTerms
-from aileron_core.console_port.view_models import (
-    CallView,
-    DecidedScreenView,
-    HostsView,
-    RefusedHost,
-    SessionView,
-    ToolCallsView,
-    TrafficView,
-    WentAroundView,
-)
+from aileron_core.console_port.view_models import CallView, DecidedScreenView
 from aileron_core.containment.detection import Containment
 from aileron_tui.draw.context import Section, requester_section
 from aileron_tui.draw.text import cell_width, plain_text
@@ -38,13 +21,19 @@ from tests.support.screens.home import library_items, not_accepted, problems, re
 from tests.support.screens.states import NOW, denied, mail, record, recorded, short, start
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
-TRAFFIC = TrafficView(
+TRAFFIC = view_models.TrafficView(
     requests=3, in_flight=0, bytes_up=10, bytes_down=20, last_status=503,
     last_route="POST /v1/responses", gateway_errors=2,
 )  # fmt: skip
+HOME = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
+LONG = start(short(), records=tuple(record(seq) for seq in range(1, 101)))
+SHOWN = DecidedScreenView(at=NOW - 600, approval=short(2))
+SEALED = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
+CONTAINED = "What the call contained is sealed. Unlock the vault to read it."
+RESULT = (FieldView(label="Result", value="\x1b[2J\u202eevil\nOUTCOME  denied\n" + "x" * 300),)
 
 
-def at_work(*found: SessionView, opened: bool = False) -> Drawn:
+def at_work(*found: view_models.SessionView, opened: bool = False) -> Drawn:
     state = start(mail(), sessions=found or (CODEX, CLAUDE, RELAY))
     return Drawn(state).go("sessions", "codex", opened=opened)
 
@@ -108,16 +97,16 @@ def test_a_session_whose_model_requests_wait_for_the_vault_says_so() -> None:
     assert "▲ 1 waits for the vault" in drawn.list_texts
     drawn.go("sessions", "codex", opened=True)
     assert "model requests are refused until it is unlocked" in drawn.words
-    drawn.tell(SessionsUpdated(sessions=(replace(waits, waits_for_vault=False), CLAUDE)))
+    drawn.tell(events.SessionsUpdated(sessions=(replace(waits, waits_for_vault=False), CLAUDE)))
     assert "refused until it is unlocked" not in drawn.words
 
 
 def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> None:
     leads = "it leads to 169.254.169.254, which is link-local"
-    name = RefusedHost("a\x1b[31m\u202eb:443", "it is not a host name")
-    hosts = (name, RefusedHost("meta.example:443", leads))
+    name = view_models.RefusedHost("a\x1b[31m\u202eb:443", "it is not a host name")
+    hosts = (name, view_models.RefusedHost("meta.example:443", leads))
     allowed = ("evil-registry.example:443",)
-    asks = replace(CODEX, hosts=HostsView(refused=hosts, allowed=allowed, further=1200))
+    asks = replace(CODEX, hosts=view_models.HostsView(refused=hosts, allowed=allowed, further=1200))
     drawn = at_work(asks)
     assert "asks for" not in drawn.list_texts
     drawn.go("sessions", "codex", opened=True)
@@ -128,21 +117,27 @@ def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> 
 
 
 def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> None:
-    calls = ToolCallsView(
+    went = ("apply_patch", NOW - 90), ("exec_command", NOW - 61)
+    calls = view_models.ToolCallsView(
         by_name=(("exec_command", 2), ("mcp__aileron.Read", 1_200)),
         others=3,
         unread=(("compressed", 2), ("websocket", 1)),
-        went_around=(WentAroundView("exec_command", NOW - 61),),
+        went_around=tuple(view_models.WentAroundView(*each) for each in went),
     )
     around = replace(CODEX, traffic=TRAFFIC, tool_calls=calls)
     at = clock_seconds(NOW - 61)
     says = f"▲ {at} the model called exec_command, which does not go through the gate"
     drawn = at_work(around, CLAUDE, RELAY)
     assert "▲ 1 went around the gate" in drawn.list_texts
-    assert says in drawn.list_texts
+    assert says in drawn.list_texts, "the newest"
     assert "● ▲ went around" in drawn.rows[0]
     drawn.go("sessions", "codex", opened=True)
-    seen = ("AROUND THE GATE", "the agent may have refused it", says)
+    seen = (
+        "AROUND THE GATE",
+        "the agent may have refused it",
+        "the model called apply_patch",
+        says,
+    )
     made = ("exec_command 2 · mcp__aileron.Read 1,200 · 3 by other names", "2 answers: compressed")
     unread = ("1 answer: over a WebSocket", "only the names of called tools are read")
     for text in (*seen, *made, *unread):
@@ -171,16 +166,15 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
     assert all("…" in row and len(row) < 80 for row in rows)
 
 
-HOME = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
-
-
 def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
     drawn = Drawn(HOME).go("library")
     before = drawn.model.library.key
     new = replace(library_items(NOW)[0], name="a-new-one", digest="ee" * 32)
     held = HOME.not_accepted
     items = (new, *HOME.library)
-    drawn.tell(LibraryUpdated(not_accepted=held, problems=(), actions_ready=3, library=items))
+    drawn.tell(
+        events.LibraryUpdated(not_accepted=held, problems=(), actions_ready=3, library=items)
+    )
     assert any("a-new-one" in row for row in drawn.rows)
     assert drawn.model.library.key == before
 
@@ -239,13 +233,10 @@ def test_the_summary_of_the_selected_record_is_read_whole_or_visibly_cut() -> No
     assert rows[-1].endswith("…")
 
 
-LONG = start(short(), records=tuple(record(seq) for seq in range(1, 101)))
-
-
 def stored(body: str) -> Drawn:
     drawn = Drawn(LONG).go("audit", opened=True)
     drawn.model.audit.show_record()
-    return drawn.tell(RecordRead(seq=100, body=body, hash="ab" * 32, prev="cd" * 32))
+    return drawn.tell(events.RecordRead(seq=100, body=body, hash="ab" * 32, prev="cd" * 32))
 
 
 def test_a_record_stands_whole_as_it_is_stored_and_no_name_of_a_field_is_broken() -> None:
@@ -270,15 +261,9 @@ def test_what_a_verification_found_names_each_problem_and_a_gap_stands_where_it_
     assert any("✗ no such record" in row for row in drawn.rows)
     assert "this is record 2" in drawn.rows[-2]
     problems_ = ("Record 7 was changed after it was written.", "Record 9 is missing.")
-    drawn.tell(AuditVerified(records=100, problems=problems_, at=NOW, seconds=1.25))
+    drawn.tell(events.AuditVerified(records=100, problems=problems_, at=NOW, seconds=1.25))
     for text in ("✗ 2 problems", *problems_):
         assert text in drawn.list_texts
-
-
-SHOWN = DecidedScreenView(at=NOW - 600, approval=short(2))
-SEALED = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
-CONTAINED = "What the call contained is sealed. Unlock the vault to read it."
-RESULT = (FieldView(label="Result", value="\x1b[2J\u202eevil\nOUTCOME  denied\n" + "x" * 300),)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +296,7 @@ def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
     drawn.model.decided.enter()
     drawn.model.turn_to_call()
     drawn.model.opened_call.next_read()
-    drawn.tell(CallRead(run_id=call.approval.run_id, call=call))
+    drawn.tell(events.CallRead(run_id=call.approval.run_id, call=call))
     assert all(each in drawn.words for each in says), drawn.words
     assert not any(each in drawn.item for each in absent)
     for line in drawn.document:
@@ -322,7 +307,7 @@ def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
 
 
 def test_each_account_is_listed_with_its_status_and_why() -> None:
-    vault = VaultStatus(state="unlocked", entries=2)
+    vault = events.VaultStatus(state="unlocked", entries=2)
     drawn = Drawn(start(vault=vault, accounts=accounts(ANA, CHANGED, ENDED))).go("accounts", "work")
     states = ("3 accounts, 2 cannot be used", "✓ active", "▲ cannot be used", "▲ login ended")
     facts = ("ana@example.com", "2 h", "never", "○ no account")  # drive has none that it could use
@@ -337,7 +322,7 @@ def test_each_account_is_listed_with_its_status_and_why() -> None:
 def test_what_stands_above_every_view() -> None:
     route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
     damage = "vault.json is damaged."
-    vault = VaultStatus(state="unlocked", entries=2, problem=damage, unattended=True)
+    vault = events.VaultStatus(state="unlocked", entries=2, problem=damage, unattended=True)
     drawn = Drawn(start(short(), vault=vault))
     assert damage in drawn.banner
     assert "not by your key" in drawn.banner
@@ -345,8 +330,8 @@ def test_what_stands_above_every_view() -> None:
     first, second, third = drawn.banner.splitlines()
     assert "(--accept-installed)" in first
     assert "▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:9001." in second
-    assert "Aileron reads in models' answers which tools they call" in third
-    drawn.tell(StorageHealth(writable=False, message="The disk is full."))
+    assert "in models' answers which tools they call (gateway.inspect)" in third
+    drawn.tell(events.StorageHealth(writable=False, message="The disk is full."))
     assert "NOTHING CAN RUN: the audit cannot be written. The disk is full." in drawn.banner
 
 

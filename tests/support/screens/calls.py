@@ -112,6 +112,16 @@ def drifted(now: float) -> DriftView:
     )
 
 
+def vanished(now: float) -> DriftView:
+    """Return a reading of three fields that no other took the place of."""
+    fields = {"To": "sam@helio.example", "Cc": None, "Body": "Hi Sam,\nthe invoice"}
+    changed = tuple(FieldChangeView(label=k, before=v, after=None) for k, v in fields.items())
+    return replace(
+        drifted(now), after_at=now, changed=changed, same_count=0, other_paths=(), other_count=0,
+        unavailable="timed out",
+    )  # fmt: skip
+
+
 def later_steps(status: str = "running") -> tuple[StepView, ...]:
     """Return three steps, of which the second needs what the first returns; *status* is the second's."""
     asked = status == "asked"
