@@ -153,13 +153,12 @@ class UnboxedServers:
             re.sub(r"\$\{secret\.(\w+)\}", lambda found: secrets[found[1]], word)
             for word in table.program
         ]
-        env = {"PATH": "/usr/bin:/bin", "MODE": mode, **table.env, **secrets}
         process = Popen(
             program,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env=env,
+            env={"PATH": "/usr/bin:/bin", "MODE": mode, **table.env, **secrets},
             start_new_session=True,
             bufsize=0,
         )

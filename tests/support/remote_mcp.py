@@ -72,8 +72,7 @@ class ScriptedMcp:
 
 
 def result(id_: int, text: str) -> dict[str, Any]:
-    content = [{"type": "text", "text": text}]
-    return {"jsonrpc": "2.0", "id": id_, "result": {"content": content}}
+    return {"jsonrpc": "2.0", "id": id_, "result": {"content": [{"type": "text", "text": text}]}}
 
 
 @contextmanager

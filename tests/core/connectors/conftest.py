@@ -185,8 +185,7 @@ def guest(store: ConnectorStore, engine: WasmEngine) -> Guest:
     def install(
         wat: str, hosts: tuple[str, ...] = (), on: WasmEngine | None = None, more: str = ""
     ) -> WasmConnector:
-        listed = ", ".join(f'"{host}"' for host in hosts)
-        manifest = (MANIFEST.format(hosts=listed) + more).encode()
+        manifest = (MANIFEST.format(hosts=", ".join(f'"{host}"' for host in hosts)) + more).encode()
         return install_guest(store, on or engine, bytes(wasmtime.wat2wasm(wat)), manifest)
 
     return install

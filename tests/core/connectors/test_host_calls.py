@@ -181,8 +181,7 @@ def test_the_wall_limit_includes_a_silent_service(
     connector = guest(requesting(envelope()), HOSTS, on=engine)
     began = time.monotonic()
     # It has time to send its request, and 0.4 s from there on.
-    limits = Limits(wall_seconds=20)
-    result = call(connector, limits=limits, on_request=lambda: leaping.leap(19.6))
+    result = call(connector, limits=Limits(wall_seconds=20), on_request=lambda: leaping.leap(19.6))
     assert (failed(result).details["limit"], result.requests_sent) == ("wall_time", 1)
     late = "api.example did not answer before the connector's time of 20s was over"
     assert failed(result).message == late
@@ -217,8 +216,7 @@ def test_a_body_is_read_whole_or_not_at_all(guest: Guest, routed: WasmEngine, se
       (if (i32.ne (call $read (i32.const 4096) (i32.const 4)) (i32.const 4)) (then unreachable))
       (if (i32.ne (call $read (i32.const 4096) (i32.const -1)) (call $size)) (then unreachable))
       (call $print (i32.const 1) (i32.const 4096) (call $size))"""
-    result = call(guest(wat(body, data=escaped(text)), HOSTS, on=routed))
-    assert result.output == "from the service"
+    assert call(guest(wat(body, data=escaped(text)), HOSTS, on=routed)).output == "from the service"
 
 
 class Unguarded(OutgoingClient):
@@ -422,8 +420,7 @@ def test_a_query_that_nobody_accepted_names_what_could_be(preview: Preview, serv
 def test_outside_of_a_preview_all_is_sent(guest: Guest, routed: WasmEngine, service: Any) -> None:
     """A run that a person approved, or that needs none, sends what it sends."""
     service.reply("/graphql")
-    connector = guest(requesting(posted(graphql(MUTATION))), HOSTS, on=routed)
-    assert call(connector).failure is None
+    assert call(guest(requesting(posted(graphql(MUTATION))), HOSTS, on=routed)).failure is None
     assert len(service.seen) == 1
 
 

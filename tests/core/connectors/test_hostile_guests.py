@@ -62,8 +62,7 @@ def test_a_guest_sleeps_as_long_as_it_asked(guest: Guest) -> None:
         "(if (i32.ne (i32.load (i32.const 512)) (i32.const 1)) (then unreachable))"
     )
     began = time.monotonic()
-    result = call(guest(wat(body)))
-    assert result.failure is None
+    assert call(guest(wat(body))).failure is None
     assert time.monotonic() - began >= 0.15
 
 
@@ -296,8 +295,7 @@ def test_a_crash_is_told_in_the_hosts_words_and_not_in_the_guests_names(guest: G
 def test_an_uncaught_exception_is_a_crash_and_a_heap_of_them_a_memory_limit(guest: Guest) -> None:
     """Exceptions lie in a heap beside the memory, bounded by the same limit."""
     tag = "(tag $t (param exnref))"
-    throw = wat("(throw $t (ref.null exn))", imports=tag)
-    assert "crashed" in failed(call(guest(throw))).message
+    assert "crashed" in failed(call(guest(wat("(throw $t (ref.null exn))", imports=tag)))).message
     chain = """(local $e exnref) (loop $l
       (block $h (result exnref exnref)
         (try_table (catch_ref $t $h) (throw $t (local.get $e))) unreachable)
@@ -326,8 +324,7 @@ def test_a_hundred_megabytes_of_output_are_not_kept(guest: Guest, fd: int) -> No
     result = call(connector)
     assert resident() - before < 48 * MIB
     if fd == 1:
-        limit = {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
-        assert failed(result).details == limit
+        assert failed(result).details == {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
     else:
         assert (result.failure, result.output) == (None, {})
 
@@ -349,8 +346,7 @@ def test_ten_thousand_refused_requests_end_as_soon(guest: Guest) -> None:
     envelope = json.dumps({"url": "https://evil.example/x"})
     ask = f"(drop (call $request (i32.const 1024) (i32.const {len(envelope)})))"
     result = call(guest(wat(repeated(ask, 10_000) + SPIN, data=escaped(envelope)), HOSTS))
-    assert failed(result).details["limit"] == "requests"
-    assert result.requests_sent == 0
+    assert (failed(result).details["limit"], result.requests_sent) == ("requests", 0)
 
 
 def test_many_large_tables_are_refused(guest: Guest) -> None:
@@ -371,7 +367,6 @@ def test_many_large_tables_are_refused(guest: Guest) -> None:
 
 def hostile_guests(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
     """One guest of each kind, each with an end of its own."""
-    ask = "(drop (call $request (i32.const 1024) (i32.const 30)))"
     bodies = [
         SPIN,
         SLEEP.format(nanoseconds=60 * 10**9) + " unreachable",
@@ -382,7 +377,7 @@ def hostile_guests(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
         "(call $exit (i32.const 2))",
         "(drop (call $request (i32.const -1) (i32.const -1)))",
         repeated("(call $print (i32.const 1) (i32.const 0) (i32.const 60000))", 1700),
-        repeated(ask, 10_000),
+        repeated("(drop (call $request (i32.const 1024) (i32.const 30)))", 10_000),
     ]
     texts = [wat(body) for body in bodies]
     texts += [wat("(call $f)", imports="(func $f (call $f))"), wat("unreachable")]
@@ -465,9 +460,8 @@ def test_a_large_request_of_half_pairs_is_refused_and_stops_nobody(
     guest: Guest, routed: WasmEngine, service: Any, unit: str
 ) -> None:
     """It was read in one step, which took seconds for which no other call and no key was answered."""
-    connector = guest(filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST), HOSTS, on=routed)
     with longest_wait() as gaps:
-        result = call(connector)
+        result = call(guest(filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST), HOSTS, on=routed))
     assert gaps[0] < 0.5
     assert "body cannot be read: a string in it contains a lone surrogate" in failed(result).message
     assert service.seen == []

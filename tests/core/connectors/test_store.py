@@ -195,8 +195,7 @@ async def test_an_installed_connector_is_found_by_all_three(
 ) -> None:
     identity = store.install(EXAMPLE).identity
     found = await registry.get(identity.fqn, identity.version, identity.hash)
-    assert found.identity == identity
-    assert found.hosts == ("gmail.googleapis.com:443",)
+    assert (found.identity, found.hosts) == (identity, ("gmail.googleapis.com:443",))
     listed, problems = await registry.scan()
     assert ([c.identity for c, _ in listed], problems) == ([identity], ())
 

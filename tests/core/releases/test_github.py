@@ -208,8 +208,7 @@ def test_action_add_takes_a_repository(packed: Release, tmp_path: Path, mirror: 
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(f'[store]\nmirror = "{mirror}"\n')
-    host = "files.example" if mirror else "github.com"
-    with served({path: archive_of(packed)}, host) as routes:
+    with served({path: archive_of(packed)}, "files.example" if mirror else "github.com") as routes:
         words = ("--unsigned", *routes, f"{NAME}/actions/get-draft@1.4.0")
         body = aileron_json("action", "add", *words, home=home)
     assert [each["name"] for each in body["items"]] == ["get-draft"]
@@ -229,8 +228,7 @@ def test_a_version_older_than_the_accepted_one_is_taken_only_if_it_is_named(
     def answer(asked: HttpRequest, _body: bytes) -> None:
         found = [v for v in suites if asked.path.startswith(f"{DOWNLOADS}/v{v}/")]
         if asked.path.endswith("/releases/latest"):
-            tag = f"https://github.com{BASE}/releases/tag/v{latest}"
-            reply(asked, 302, b"", {"Location": tag})
+            reply(asked, 302, b"", {"Location": f"https://github.com{BASE}/releases/tag/v{latest}"})
         else:
             reply(asked, 200, archive_of(suites[found[0]]) if found else b"", {})
 
@@ -333,8 +331,7 @@ def test_action_add_takes_a_url(packed: Release, tmp_path: Path) -> None:
     """What is printed and what the home notes of it has no secret of its query, with or without a path before that."""
     home = tmp_path / "home"
     body = archive_of(packed)
-    there = {"/?secret=1": body, "/suite.tar.gz?secret=1": body}
-    with served(there, "files.example") as routes:
+    with served({"/?secret=1": body, "/suite.tar.gz?secret=1": body}, "files.example") as routes:
         unsigned = ("action", "add", *routes, "https://files.example?secret=1")
         refused = aileron(*unsigned, home=home, code=1).stderr
         assert "https://files.example: is not signed" in refused
@@ -384,7 +381,6 @@ def test_ctrl_c_in_a_download_leaves_nothing(packed: Release, tmp_path: Path, so
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
             assert process.wait(20) == 130
-    assert len(asked_for) == wanted
-    assert list(temporary.iterdir()) == []
+    assert (len(asked_for), list(temporary.iterdir())) == (wanted, [])
     left = sorted(each.name for each in home.rglob("*") if each.is_file())
     assert not [name for name in left if name.endswith((".md", ".wasm", ".toml", ".json"))]

@@ -274,9 +274,8 @@ async def test_a_suite_takes_in_nothing_of_another_key(repository: Repository, h
 
 async def test_no_key_follows_a_withdrawn_one_by_itself(accepting: Repository, home: Path) -> None:
     """`--accept-installed` does not take in what another key signed, or none, once a person withdrew one."""
-    withdrawn = WithdrawAcceptance(kind="publisher", name=NAME, digest=accepting.key("key"))
     async with Core.open(home, accept=False) as core:
-        await core.do(withdrawn)
+        await core.do(WithdrawAcceptance(kind="publisher", name=NAME, digest=accepting.key("key")))
     accepting.put("1.5.0", "other")
     accepting.put("1.6.0", "")
     async with Core.open(home) as core:
@@ -326,14 +325,13 @@ async def test_an_item_shows_what_the_files_prove(
 ) -> None:
     """Not what somebody wrote there, nor a key of another release; and none but the one shown is accepted."""
     repository.add(repository.release("1.4.0", "key"))
-    other = signatures_of(repository.release("1.5.0", "key"))
     async with Core.open(home, accept=False) as core:
         shown = offered(core, "connector")
         (folder,) = (home / "store" / "connectors" / "sha256").iterdir()
         if change:
             change(folder / SIGNED_FILE)
         else:
-            (folder / SIGNED_FILE).write_bytes(other)
+            (folder / SIGNED_FILE).write_bytes(signatures_of(repository.release("1.5.0", "key")))
         with pytest.raises(Conflict, match="changed while you were reviewing"):
             await accept(core, shown)
         assert whose(offered(core, "connector")) == PublisherView(name=NAME)

@@ -163,8 +163,7 @@ def test_what_is_said_while_the_tools_are_listed_is_read_as_at_any_other_time(sm
 def test_no_preview_is_made_of_a_text_with_too_many_values(small: Small) -> None:
     """Shown as a text, it would be compared by what no person reads."""
     small.runs("def call(id, *_): send(id=id, result=text(json.dumps([[]] * 100_000)))")
-    shown = failed(small.call("get", read_only=True))
-    assert "more than a preview can show" in shown.message
+    assert "more than a preview can show" in failed(small.call("get", read_only=True)).message
     assert small.call("set").failure is None
 
 
@@ -277,8 +276,7 @@ def test_a_tool_is_used_by_its_word_alone(
     small: Small, unboxed: UnboxedServers, word: Any, is_preview: bool
 ) -> None:
     result = small.runs(tools={"get": word}).call("get", read_only=is_preview)
-    assert failed(result).class_ == "capability_denied"
-    assert unboxed.started == []
+    assert (failed(result).class_, unboxed.started) == ("capability_denied", [])
 
 
 def test_a_preview_has_the_structured_half_before_the_text(small: Small) -> None:

@@ -84,8 +84,7 @@ class Commands:
     def add_notes(self, source: str = NOTES, *words: str, **options: Any) -> str:
         """Add the server `notes`, which runs *source*."""
         run = (PYTHON, *program(self.folder, source)[1:])
-        env = (f"STATE={self.folder / 'state'}",)
-        return self.add("notes", *run, *words, env=env, **options)
+        return self.add("notes", *run, *words, env=(f"STATE={self.folder / 'state'}",), **options)
 
     def edit(self, *words: str, code: int = 0, rehearse: bool | None = None, **more: Any) -> str:
         given = {**NOTHING, **more}
@@ -397,8 +396,7 @@ def test_a_remote_server_is_added_by_its_url_and_its_key_is_asked_for_once(
         def client() -> OutgoingClient:
             return remote.service.client((), SystemClock())
 
-        refused = commands.add("far", URL, code=EXIT.FAILED, make_outgoing=client)
-        assert "it wants a key" in refused
+        assert "it wants a key" in commands.add("far", URL, code=EXIT.FAILED, make_outgoing=client)
         assert commands.installed() == []
         said = commands.add("far", URL, header="Authorization", make_outgoing=client)
         entry = {"url": URL, "headers": {"Authorization": "Bearer canary-of-the-key"}}

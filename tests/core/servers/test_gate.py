@@ -77,8 +77,7 @@ async def test_nothing_is_offered_or_started_before_a_person_accepts_it(plain: C
     assert offered(plain) == [("small_get", False), ("small_set", True)]
     assert (await plain.call("small.get", {"any": 1})).row.state == "completed"
     view = await plain.ask_for("small.set", {"to": "b"})
-    assert noted(plain, "call") == ["call get"]
-    assert (await plain.run(view)).state == "completed"
+    assert (noted(plain, "call"), (await plain.run(view)).state) == (["call get"], "completed")
     assert noted(plain, "call") == ["call get", "call set"]
     (accepted,) = await records(plain.app, "library.accepted")
     assert (accepted["name"], accepted["digest"]) == (found.identity.ref, found.identity.hash)
@@ -132,8 +131,7 @@ async def test_a_changed_tool_waits_until_a_person_accepts_the_difference(plain:
     change(plain)
     assert (await plain.run(view)).state == "failed"
     (failed,) = await records(plain.app, "run.failed")
-    assert failed["class"] == "hash_mismatch"
-    assert noted(plain, "call set") == []
+    assert (failed["class"], noted(plain, "call set")) == ("hash_mismatch", [])
     assert (await plain.call("small.get", {})).row.state == "completed"
 
     (offer,) = await plain.until(plain.app.library.not_accepted)
@@ -149,8 +147,7 @@ async def test_a_changed_tool_waits_until_a_person_accepts_the_difference(plain:
     await accept(plain)
     names = [("small_drop", True), ("small_get", False), ("small_peek", False), ("small_set", True)]
     assert offered(plain) == names
-    ended = await plain.run(await plain.ask_for("small.set", {"again": True}))
-    assert ended.state == "completed"
+    assert (await plain.run(await plain.ask_for("small.set", {"again": True}))).state == "completed"
     assert len([*(plain.app.home.path / "store" / "connectors" / "sha256").iterdir()]) == 1
 
 
@@ -206,8 +203,7 @@ async def test_what_waited_for_a_person_does_not_run_with_other_bytes(plain: Cor
     view = await plain.ask_for("small.set", {})
     add(plain, env={"STATE": str(plain.app.home.path.parent / "state"), "MORE": "1"})
     await accept(plain)
-    assert (await plain.run(view)).state == "failed"
-    assert noted(plain, "call set") == []
+    assert ((await plain.run(view)).state, noted(plain, "call set")) == ("failed", [])
 
 
 async def test_no_project_and_no_file_reaches_a_tool_in_another_way(plain: Core) -> None:
@@ -316,10 +312,8 @@ async def test_a_large_result_reaches_its_agent_and_its_beginning_stays(
         ended = await core.run(await core.ask_for("small.set", args))
         assert ended.state == ("failed" if args else "completed")
         asked = core.session.session_id, ended.approval_id
-        whole = await result_of(core, *asked)
-        assert whole == "x" * SIZE
-        live = core.live(ended)
-        assert await core.app.gate.store.tampered_columns(live) == ()
+        assert (await result_of(core, *asked)) == "x" * SIZE
+        assert await core.app.gate.store.tampered_columns(core.live(ended)) == ()
     assert (home / "aileron.db").stat().st_size < SIZE / 2
     assert audit_problems(home) == []
     async with Core.open(home, start_server=unboxed) as core:

@@ -95,8 +95,7 @@ def test_a_process_writes_files_during_calls_alone(small: Small, unboxed: Unboxe
     assert (result.failure, result.requests_sent) == (None, 1)
     assert not Path(f"/proc/{for_writes}").exists()
     *before, last = small.starts()
-    assert before == [for_reads, for_writes]
-    assert small.notes().count("call set") == 4
+    assert (before, small.notes().count("call set")) == ([for_reads, for_writes], 4)
     unboxed.can_pause = False  # it has a file open
     assert small.call("set").failure is None
     wait_until_gone(last)
@@ -153,8 +152,7 @@ def test_a_server_that_is_not_in_the_store_as_it_was_accepted_is_not_started_nor
             raise changed
 
     small.connector = replace(small.connector, check=check)
-    assert small.call("set").failure == changed.to_failure()
-    assert unboxed.started == []
+    assert (small.call("set").failure, unboxed.started) == (changed.to_failure(), [])
     is_there = True
     assert small.call("set").failure is None
     is_there = False
@@ -327,8 +325,7 @@ def test_a_tool_that_changed_before_its_gated_request_is_not_called_and_others_a
     assert small.causes("set", "get") == ["", ""]
     refused = small.call("set")
     assert (failed(refused).class_, refused.requests_sent) == ("hash_mismatch", 0)
-    assert small.causes("get") == [""]
-    assert small.notes().count("call set") == 1
+    assert (small.causes("get"), small.notes().count("call set")) == ([""], 1)
     assert len(told) == 1
     small.servers.close()
 

@@ -53,10 +53,8 @@ def test_a_yes_makes_what_was_rehearsed_and_undo_takes_it_back(server: Rehearsed
     done = call.commit()
     assert done["output"]["content"] == [{"type": "text", "text": "a.txt has 8 bytes"}]
     assert server.tree() == {**before, "a.txt": "one\ntwo\n"}
-    assert server.undo(done) == {}
-    assert server.tree() == before
-    log = (server.home / "servers" / "notes.log").read_text()
-    assert "append is called ‹ESC›[2J\n" in log
+    assert (server.undo(done), server.tree()) == ({}, before)
+    assert "append is called ‹ESC›[2J\n" in (server.home / "servers" / "notes.log").read_text()
 
 
 def test_it_is_not_called_again_while_what_it_changed_is_as_it_was(server: RehearsedServer) -> None:
@@ -72,9 +70,7 @@ def test_what_changed_meanwhile_is_kept_and_shown_rehearsed_anew(server: Rehears
     call = server.call("append", path="a.txt", text="two\n")
     call.preview()
     (server.project / "a.txt").write_text("another\n")
-    refused = call.commit()
-    assert refused["failure"]["class_"] == "conflict"
-    assert server.tree()["a.txt"] == "another\n"
+    assert (call.commit()["failure"]["class_"], server.tree()["a.txt"]) == ("conflict", "another\n")
     assert call.commit()["failure"]["class_"] == "conflict", "nor is it called for real"
     assert "+two" in call.preview()["output"]["diff"]
     assert " another" in call.preview()["output"]["diff"]
@@ -195,8 +191,7 @@ def test_a_tool_that_is_another_one_is_not_called(server: RehearsedServer) -> No
     call = server.call("drift", path="a.txt", text="two\n")
     for done in (call.preview(), call.commit()):
         assert done["failure"]["class_"] == "hash_mismatch"
-    assert server.told()[-1] == "differs"
-    assert server.tree() == before
+    assert (server.told()[-1], server.tree()) == ("differs", before)
     assert server.call("append", path="a.txt", text="x").preview()["failure"] is None
 
 
@@ -225,8 +220,7 @@ def test_a_worker_that_is_killed_commits_nothing_and_the_next_rehearses_again() 
         assert other.preview()["output"] == shown
         kill_worker(server)
         assert call.commit()["failure"]["class_"] in ("unavailable", "outcome_unknown")
-        assert server.tree() == FILES
-        assert server.told() == ["ended"]
+        assert (server.tree(), server.told()) == (FILES, ["ended"])
         assert other.preview()["output"] == shown
         assert other.commit()["failure"] is None
         assert server.tree()["a.txt"] == "one\ntwo\n"

@@ -1,10 +1,12 @@
-"""Remote MCP servers behind TLS: in both eras, through the one outgoing client, nothing repeated, and what is refused."""
+"""Remote MCP servers behind TLS, in both eras, nothing repeated; and servers with secrets: they wait for their account."""
 
 import asyncio
+import gc
 import json
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,34 @@ from aileron_core.canonical import Json
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.protocol import OpResult
-from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.process import ServerProcesses
+from aileron_core.connectors.protocol import CredentialRequirement, OpResult
+from aileron_core.connectors.servers.definitions import (
+    ToolDefinition,
+    definitions_bytes,
+    from_listing,
+)
+from aileron_core.connectors.servers.process import ServerKey, ServerProcesses
+from aileron_core.connectors.servers.propose import manifest_bytes
 from aileron_core.connectors.servers.remote import list_remote
 from aileron_core.connectors.stop_request import StopRequest
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console_port.account_intents import BindAccount, named_values
+from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.credentials.binding import Binding
 from aileron_core.errors import AileronError
+from aileron_core.vault.secret import Secret
 from tests.core.servers.conftest import LIMITS, Small
-from tests.support.core_harness import PATIENCE, run
+from tests.support.core_harness import PASSPHRASE, PATIENCE, Core, run
 from tests.support.guests import failed, output
-from tests.support.mcp_servers import TOOLS, UnboxedServers, connector
+from tests.support.mcp_servers import (
+    TOOLS,
+    UnboxedServers,
+    connector,
+    install,
+    notes,
+    program,
+    table,
+)
 from tests.support.remote_mcp import (
     PLACE,
     URL,
@@ -86,8 +106,7 @@ def test_a_published_server_is_called_in_either_era(tmp_path: Path, era: Era) ->
         return n * 2
 
     with published_mcp(tmp_path, server, era) as service:
-        tools = [each.members() for each in listed_at(service)]
-        with small_at(service, tools) as small:
+        with small_at(service, [each.members() for each in listed_at(service)]) as small:
             read, written = small.call("get", args={"n": 1}), small.call("set", args={"n": 21})
         ended = [each.method for each in service.seen].count("DELETE")
     assert read.failure is None
@@ -96,8 +115,7 @@ def test_a_published_server_is_called_in_either_era(tmp_path: Path, era: Era) ->
     assert written.hosts_asked == (PLACE,)
     bodies = [json.loads(each.body or b"{}") for each in service.seen]
     calls = [each["params"]["name"] for each in bodies if each.get("method") == "tools/call"]
-    assert calls == ["get", "set"]
-    assert ended == (2 if era == "2025-11-25" else 0)
+    assert (calls, ended) == (["get", "set"], 2 if era == "2025-11-25" else 0)
 
 
 def test_an_argument_stands_in_a_header_where_the_server_wants_it(remote: ScriptedMcp) -> None:
@@ -120,8 +138,7 @@ def test_an_argument_stands_in_a_header_where_the_server_wants_it(remote: Script
 
     remote.service.answer = new_era
     with small_at(remote.service, tools) as small:
-        args = {"region": "Zürich", "in": {"dry": True}}
-        assert small.call("get", args=args).failure is None
+        assert small.call("get", args={"region": "Zürich", "in": {"dry": True}}).failure is None
     headers = remote.service.seen[-1].headers
     assert headers["mcp-param-region"] == "=?base64?WsO8cmljaA==?="
     assert (headers["mcp-param-dry"], headers["mcp-name"]) == ("true", "get")
@@ -211,8 +228,7 @@ def test_a_dropped_call_is_not_repeated_and_others_go_on(remote: ScriptedMcp, sm
     assert failed(answered).class_ == "network_error"
     assert not ports["tools/list"] & ports["tools/call"]
     assert not failed(small.call("get")).retriable
-    calls = [b'"tools/call"' in each.body for each in remote.service.seen]
-    assert calls.count(True) == 2
+    assert [b'"tools/call"' in each.body for each in remote.service.seen].count(True) == 2
     remote.service.take = lambda _asked, _request: False
     assert small.causes("get") == [""]
 
@@ -235,8 +251,7 @@ def test_a_session_that_the_server_has_ended_is_begun_anew_before_a_gated_call(
 ) -> None:
     assert small.causes("set") == [""]
     remote.session = "s-2"
-    assert small.causes("set") == [""]
-    assert remote.asked.count("tools/call") == 2
+    assert (small.causes("set"), remote.asked.count("tools/call")) == ([""], 2)
 
 
 def test_a_stopped_call_ends_at_once(remote: ScriptedMcp, small: Small) -> None:
@@ -285,3 +300,145 @@ def test_a_name_of_this_machine_or_network_is_refused(remote: ScriptedMcp, addre
     client = OutgoingClient(resolver=Resolver(), guard=AddressGuard(), ssl_context=None)
     with closing(client), pytest.raises(AileronError, match=f"resolves to {address}"):
         list_remote(client, "small", URL, None)
+
+
+TOKEN, KEY = "canary-of-the-token", "canary-of-the-key"
+TELLING = """
+def call(id, name, args):
+    token = os.environ["TOKEN"]
+    if token.startswith("{"):
+        token = json.loads(token)["Authorization"].split()[1]
+    sys.stderr.write(token + "\\n")
+    sys.stderr.flush()
+    send(id=id, result=text(" ".join([token, *sys.argv[1:]])))
+"""
+
+
+@pytest.fixture
+async def core(tmp_path: Path, unboxed: UnboxedServers) -> AsyncIterator[Core]:
+    """A core with an accepted server that tells its secrets: one of its environment, one of its arguments."""
+    home = tmp_path / "home"
+    home.mkdir()
+    words = (*program(tmp_path, TELLING), "--key=${secret.KEY}")
+    made = table(tmp_path, TELLING, secrets=("TOKEN", "KEY"), hosts=("api.example:443",))
+    manifest = manifest_bytes("small", replace(made, program=words))
+    ConnectorStore(home).install_server(definitions_bytes(from_listing(TOOLS)), manifest)
+    async with Core.open(home, start_server=unboxed) as core:
+        yield core
+
+
+async def bind(core: Core, secret: Secret) -> Binding:
+    """Bind an account, of a vault that is made for it."""
+    core.app.vault.create(Secret(PASSPHRASE))
+    user = core.user("small.get")
+    hash_ = user.identity.hash
+    asked = BindAccount(connector_hash=hash_, identity="work", account="", secret=secret)
+    return await core.app.bindings.bind(user, asked)
+
+
+async def bind_both(core: Core, token: str) -> Binding:
+    """Bind an account with both secrets, and wait until the library is under the vault's key."""
+    bound = await bind(core, named_values({"TOKEN": Secret(token), "KEY": Secret(KEY)}))
+    await core.until_record("library.authenticated")
+    return bound
+
+
+async def waits(core: Core, action: str = "small.get") -> ApprovalView:
+    answer = await core.call(action, {})
+    return await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
+
+
+async def test_a_servers_call_waits_for_its_account_and_vault(core: Core, tmp_path: Path) -> None:
+    """Nothing is started before; then it goes on by itself, and a yes covers whose account it uses."""
+    view = await waits(core)
+    need = view.account_need
+    assert need is not None
+    assert (need.reason, need.kind) == ("unbound", "environment")
+    assert (need.command, notes(tmp_path)) == ("aileron binding setup mcp://local/small", [])
+    bound = await bind_both(core, TOKEN)
+    assert (await core.ended(view)).state == "completed"
+    asked = await core.ask_for("small.set", {})
+    assert [each.name for each in asked.accounts] == [bound.name]
+    core.app.vault.lock()
+    locked = await core.view(asked.approval_id, lambda v: v.state == "awaiting_vault")
+    assert locked.account_need is not None
+    assert locked.account_need.reason == "locked"
+    assert "call set" not in notes(tmp_path)
+    core.app.vault.unlock(Secret(PASSPHRASE))
+    again = await core.looked(asked.approval_id, after=locked.version)
+    assert (await core.run(again)).state == "completed"
+
+
+async def test_a_locked_vault_ends_servers_with_secrets(
+    core: Core, unboxed: UnboxedServers
+) -> None:
+    await bind_both(core, TOKEN)
+    assert (await core.call("small.get", {})).row.state == "completed"
+    (server,) = unboxed.processes
+    core.app.vault.lock()
+    await core.until(lambda: server.poll() is not None)
+    await core.until(lambda: not keys_with_secrets())
+
+
+def keys_with_secrets() -> list[ServerKey]:
+    """Return what in memory a process with secrets could be started from."""
+    return [each for each in gc.get_objects() if isinstance(each, ServerKey) and each.secrets]
+
+
+@pytest.mark.parametrize(
+    "value", [TOKEN, json.dumps({"Authorization": f"Bearer {TOKEN}", "Version": "call small.get"})]
+)
+async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_them(
+    core: Core, tmp_path: Path, value: str
+) -> None:
+    """In its environment and its arguments; in its answers, its log, the audit and the home they are not."""
+    await bind_both(core, value)
+    answer = await core.call("small.get", {})
+    assert answer.row.state == "completed"
+    assert answer.row.output is not None
+    told = json.dumps(answer.row.output["output"])
+    assert told.count("[removed]") == 2
+    log = core.app.home.path / "servers" / "small.log"
+    await core.until(lambda: log.exists() and "[removed]" in log.read_text())
+    written = [each.read_bytes() for each in core.app.home.path.rglob("*") if each.is_file()]
+    said = [told.encode(), repr(core.events).encode(), *written]
+    said.append(json.dumps(await core.records()).encode())
+    assert not any(each.encode() in text for each in (TOKEN, KEY) for text in said)
+
+
+def spelled_otherwise(request: Request, id_: int) -> Reply:
+    """Answer with the key, its first letter written by its number, below what is nested deeply."""
+    key = request.headers["x-key"]
+    text = json.dumps({"junk": "DEEP", **result(id_, f"your key: {key}")})
+    deep = text.replace('"DEEP"', "[" * 600 + "]" * 600)
+    return Reply(body=deep.replace(key, f"\\u{ord(key[0]):04x}{key[1:]}").encode())
+
+
+async def test_a_remote_servers_key_is_in_its_header_and_no_answer_or_file(tmp_path: Path) -> None:
+    """Its call waits for the account; once the server does not accept it, the person is told to bind another."""
+    need = CredentialRequirement(kind="api_key", header="X-Key", format="{key}")
+    home = tmp_path / "home"
+    home.mkdir()
+    install(home, remote_table(credential=need))
+    with scripted_mcp(tmp_path) as remote:
+        remote.call = lambda request, id_: result(id_, f"your key: {request.headers['x-key']}")
+        async with Core.open(home, make_outgoing=remote.service.client) as core:
+            view = await waits(core)
+            assert view.account_need is not None
+            assert (view.account_need.kind, remote.asked) == ("api_key", [])
+            await bind(core, Secret(TOKEN))
+            ended = await core.ended(view)
+            assert {each.headers["x-key"] for each in remote.service.seen} == {TOKEN}
+            told = json.dumps((await core.call("small.get", {})).row.output)
+            remote.call = spelled_otherwise
+            otherwise = json.dumps((await core.call("small.get", {"otherwise": 1})).row.output)
+            assert all("your key: [removed]" in each for each in (told, otherwise))
+            told += otherwise
+            written = [each.read_bytes() for each in home.rglob("*") if each.is_file()]
+            said = [told, repr(core.events), json.dumps(await core.records()), repr(ended)]
+            assert not any(TOKEN.encode() in each for each in written)
+            assert not any(TOKEN in each for each in said)
+            remote.call = lambda request, id_: Reply(status=401)
+            refused = (await core.call("small.get", {"again": 1})).row.failure
+            assert refused is not None
+            assert refused.class_ == "binding_failed"

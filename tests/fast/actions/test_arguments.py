@@ -116,8 +116,7 @@ def test_arguments_must_be_an_object(action: Action) -> None:
 
 def test_a_flood_of_unknown_arguments_is_counted(action: Action) -> None:
     problems = argument_problems(action, {f"x{number}": 1 for number in range(1000)})
-    assert len(problems) == 51
-    assert problems[-1]["problem"] == "and 951 more problems"
+    assert (len(problems), problems[-1]["problem"]) == (51, "and 951 more problems")
 
 
 def test_an_argument_nested_without_end_is_refused(action: Action) -> None:
@@ -245,8 +244,7 @@ def test_a_step_with_inputs_states_its_arguments_fully() -> None:
     step = Step(id="s", connector="c", op="o", inputs={"folder": "trash", "id": "${args.id}"})
     args = {"id": 1, "folder": "work", "force": True}
     assert op_arguments(step, args, {}, ("id", "folder", "force")) == {"folder": "trash", "id": 1}
-    empty = Step(id="s", connector="c", op="o", inputs={})
-    assert op_arguments(empty, args, {}, ("id",)) == {}
+    assert op_arguments(Step(id="s", connector="c", op="o", inputs={}), args, {}, ("id",)) == {}
 
 
 def test_a_number_shows_its_size() -> None:

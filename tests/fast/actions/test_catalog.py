@@ -60,8 +60,7 @@ def test_an_unreadable_folder_offers_nothing(tmp_path: Path, manifest: Build, wh
         folder.symlink_to(folder)
     else:
         os.mkfifo(folder)
-    found = scan(folder, before)
-    catalog = Catalog(found, all_of(before))
+    catalog = Catalog(scan(folder, before), all_of(before))
     assert catalog.ready() == {}
     (problem,) = catalog.problems()
     assert problem.file == "actions"
@@ -163,9 +162,8 @@ def test_a_link_within_the_folder_is_read(tmp_path: Path, manifest: Build) -> No
 
 def test_a_name_that_is_no_text_is_a_problem_of_that_file(tmp_path: Path, manifest: Build) -> None:
     """It could not be written to the wire."""
-    path = os.fsencode(tmp_path) + b"/\xff.md"
     try:
-        Path(os.fsdecode(path)).write_bytes(manifest())
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")).write_bytes(manifest())
     except OSError:
         pytest.skip("this file system has only UTF-8 names")
     (scanned,) = scan(tmp_path).files
@@ -188,8 +186,7 @@ def test_only_bytes_that_were_accepted_are_ready(tmp_path: Path, manifest: Build
     accepted = {"a.md": digests["a.md"], "b": f"sha256:{digests['b.md']}", "c": digests["a.md"]}
     catalog = Catalog(found, accepted)
     assert entry_states(catalog) == {"a.md": "ready", "b.md": "ready", "c.md": "held_back"}
-    assert [entry.name for entry in catalog.not_accepted()] == ["c"]
-    assert catalog.problems() == ()
+    assert ([entry.name for entry in catalog.not_accepted()], catalog.problems()) == (["c"], ())
     (tmp_path / "a.md").write_bytes(file_named(manifest, "a") + b"\n")
     assert entry_states(Catalog(scan(tmp_path), accepted))["a.md"] == "held_back"
     assert list(Catalog(found, {}).ready()) == []
@@ -231,8 +228,7 @@ def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manife
 
     catalog = Catalog(found, accepted, extra_problems=extra)
     assert entry_states(catalog) == {"a.md": "error", "b.md": "ready", "c.md": "held_back"}
-    assert asked == ["a", "b"]
-    assert [len(entry.problems) for entry in catalog.entries] == [1, 1, 0]
+    assert (asked, [len(entry.problems) for entry in catalog.entries]) == (["a", "b"], [1, 1, 0])
     (problem,) = catalog.problems()
     assert (problem.line, problem.column) == (9, 1)
 

@@ -71,12 +71,10 @@ memory_mib = 1024
     assert preview is not None
     fields = (("To", "headers.To"), ("Subject", "headers.Subject"), ("Body", "body"))
     assert preview.render == fields
-    assert preview.multiline == {"Body"}
-    assert preview.args == {"id": "${args.to}"}
+    assert (preview.multiline, preview.args) == ({"Body"}, {"id": "${args.to}"})
     assert (action.limits.wall_seconds, action.limits.memory_mib) == (300, 1024)
     assert action.sha256 == sha256_hex(data)
-    assert action.body == "\n# Send a note\n\nSends it.\n"
-    assert action.file == "send-note.md"
+    assert (action.body, action.file) == ("\n# Send a note\n\nSends it.\n", "send-note.md")
 
 
 def test_what_a_file_leaves_out_has_its_default(load: Load) -> None:
@@ -91,8 +89,7 @@ def test_what_a_file_leaves_out_has_its_default(load: Load) -> None:
 
 def test_a_byte_order_mark_blank_lines_and_crlf_are_no_problem(manifest: Build) -> None:
     """Editors of other systems leave these."""
-    data = b"\xef\xbb\xbf\n  \n" + manifest().replace(b"\n", b"\r\n")
-    action = load_action(data, "send-note.md")
+    action = load_action(b"\xef\xbb\xbf\n  \n" + manifest().replace(b"\n", b"\r\n"), "send-note.md")
     assert (action.name, "\r" in action.body) == ("send-note", False)
 
 
@@ -168,8 +165,7 @@ def test_every_problem_of_a_file_is_reported_together(manifest: Build) -> None:
         old='version = "1.2.3"\nsource',
         new='version = "v1"\nsource',
     )
-    found = [(each.class_, each.line, each.column, each.key) for each in load_problems(data)]
-    assert found == [
+    assert [(each.class_, each.line, each.column, each.key) for each in load_problems(data)] == [
         ("parse_error", 20, 1, "execute[0].retry"),
         ("parse_error", 28, 1, "limits.wall_seconds"),
         ("validation_error", 22, 1, "inputs[0].description"),
@@ -346,8 +342,7 @@ ACTION = Action(name="send.a-note", version="1.0.0", source="", requires=(), int
 def test_title_and_description_come_from_the_body(body: str, title: str, description: str) -> None:
     """The leading heading is the title, the rest what an agent reads; the intent stands in."""
     action = replace(ACTION, body=body)
-    assert action.title == title
-    assert action.description == description
+    assert (action.title, action.description) == (title, description)
 
 
 def test_a_gated_action_says_that_a_person_is_asked() -> None:
@@ -540,8 +535,7 @@ def test_a_wrong_change_is_named_where_it_stands(manifest: Build) -> None:
     with pytest.raises(FileProblems) as caught:
         load_action(faulty, "a.md")
     (problem,) = caught.value.problems
-    row = faulty.decode().split("\n")[problem.line - 1]
-    assert row[problem.column - 1 :].startswith("B = 'b'")
+    assert faulty.decode().split("\n")[problem.line - 1][problem.column - 1 :].startswith("B = 'b'")
 
 
 def test_what_is_read_back_may_be_found_by_what_a_step_gave(load: Callable[..., Action]) -> None:

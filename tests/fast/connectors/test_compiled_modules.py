@@ -93,8 +93,7 @@ def test_a_link_is_not_followed_and_files_are_private(loader: Loader) -> None:
     loader.compiles()
     file = loader.file()
     assert file.stat().st_mode & 0o777 == 0o600
-    moved = file.rename(loader.folder.parent / "moved")
-    file.symlink_to(moved)
+    file.symlink_to(file.rename(loader.folder.parent / "moved"))
     assert loader.compiles()
     assert not file.is_symlink()
 

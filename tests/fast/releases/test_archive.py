@@ -174,8 +174,7 @@ def test_what_is_damaged_is_refused(name: str) -> None:
 
 def test_a_member_that_unfolds_without_end_costs_no_memory() -> None:
     """192 MiB are the most that a whole archive has; what states more is not unfolded first."""
-    inside = member("suite.toml", size=5 * 2**30) + b"\0" * 2**26
-    archive = gzip.compress(inside, 1)
+    archive = gzip.compress(member("suite.toml", size=5 * 2**30) + b"\0" * 2**26, 1)
     tracemalloc.start()
     with pytest.raises(FileProblems, match="more than 192 MiB"):
         read_archive(archive, "a.tar.gz", lambda _name: 2**40)
@@ -293,8 +292,7 @@ def test_a_key_for_which_anybody_can_sign_is_refused(y: int, sign: int) -> None:
     raw = (y | sign << 255).to_bytes(32, "little")
     made = b"\1" + bytes(63)  # R is the point 1, S is 0
     Ed25519PublicKey.from_public_bytes((1).to_bytes(32, "little")).verify(made, SUMS)
-    forged = sign_sums(SUMS, KEY)
-    body = base64.b64decode("".join(forged.decode().splitlines()[1:-1]))
+    body = base64.b64decode("".join(sign_sums(SUMS, KEY).decode().splitlines()[1:-1]))
     for before, after in ((PUBLIC.raw, raw), (body[-64:], made)):
         body = body.replace(before, after)
     head, tail = b"-----BEGIN SSH SIGNATURE-----\n", b"\n-----END SSH SIGNATURE-----"

@@ -47,8 +47,7 @@ def unpack(suite: str, folder: Path) -> Path:
     """Write a connector of the corpus into *folder* as its archive unpacks, and return that."""
     published = CORPUS / suite
     folder.mkdir()
-    manifest = (published / "connector.manifest.toml").read_bytes()
-    (folder / "manifest.toml").write_bytes(manifest)
+    (folder / "manifest.toml").write_bytes((published / "connector.manifest.toml").read_bytes())
     own = published / "connector.wasm"
     (folder / "connector.wasm").write_bytes(own.read_bytes() if own.exists() else _guest())
     (folder / "signature.sig").write_bytes(b"of its publisher, which nothing here verifies")
