@@ -92,9 +92,7 @@ def serve():
             note(f"got {method} {json.dumps(message.get('error') or message.get('result'))}")
             other(message)
 '''
-TOOLS: Sequence[Json] = [
-    {"name": name, "inputSchema": {"type": "object"}} for name in ("get", "set")
-]
+TOOLS: list[Json] = [{"name": name, "inputSchema": {"type": "object"}} for name in ("get", "set")]
 """What it lists where a test does not say otherwise."""
 IDENTITY = ConnectorIdentity(fqn="mcp://local/small", version="1.0.0", hash=f"sha256:{'0' * 64}")
 
@@ -149,18 +147,13 @@ class UnboxedServers:
         if self.refusal:
             raise Unavailable(self.refusal)
         self.started.append(mode)
-        program = [
+        words = [
             re.sub(r"\$\{secret\.(\w+)\}", lambda found: secrets[found[1]], word)
             for word in table.program
         ]
+        env = {"PATH": "/usr/bin:/bin", "MODE": mode, **table.env, **secrets}
         process = Popen(
-            program,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env={"PATH": "/usr/bin:/bin", "MODE": mode, **table.env, **secrets},
-            start_new_session=True,
-            bufsize=0,
+            words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, start_new_session=True, bufsize=0
         )
         self.processes.append(process)
         return Unboxed(process, self)

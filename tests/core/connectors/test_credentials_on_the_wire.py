@@ -27,7 +27,7 @@ from aileron_core.credentials.sigv4 import AwsKeys
 from aileron_core.errors import BindingFailed
 from aileron_core.vault.secret import Secret
 from tests.core.connectors.conftest import LOOPBACK, Service
-from tests.support.guests import Guest, MakeEngine, call, escaped, failed, wat
+from tests.support.guests import HOSTS, Guest, MakeEngine, call, escaped, failed, wat
 from tests.support.http_service import HttpRequest, reply
 
 SECRET = "canary/7F+zQ~é:w9&x"
@@ -91,9 +91,8 @@ class Setting:
         return {"url": f"https://{self.place}{path}", "credential": self.kind, **more}
 
     def run(self, *envelopes: Mapping[str, Any], key: Any = None, **options: Any) -> OpResult:
-        connector = self.guest(
-            reading(*envelopes), (self.place, self.other), on=self.engine, more=self.declared
-        )
+        hosts = (self.place, self.other)
+        connector = self.guest(reading(*envelopes), hosts, on=self.engine, more=self.declared)
         return call(connector, credential=key or Key(hosts=(self.place,)), **options)
 
     @property
@@ -161,10 +160,9 @@ def test_plain_http_gets_nothing(setting: Setting) -> None:
 def test_a_routed_host_gets_nothing(guest: Guest, routed: WasmEngine, service: Any) -> None:
     """Whatever is bound: a route leads to a program of this machine, in plain HTTP."""
     service.reply("/x")
-    place = "api.example:443"
     text = reading({"url": "https://api.example/x", "credential": "api_key"})
-    connector = guest(text, (place,), on=routed, more=DECLARED)
-    assert call(connector, credential=Key(hosts=(place,))).failure is None
+    connector = guest(text, HOSTS, on=routed, more=DECLARED)
+    assert call(connector, credential=Key(hosts=HOSTS)).failure is None
     ((_, _, headers, _),) = service.seen
     assert "x-api-key" not in {name.lower() for name in headers}
 
@@ -216,7 +214,6 @@ def test_the_answer_to_a_redirect_is_searched_too(setting: Setting) -> None:
 
 CANARY = "canary/7F+zQ~w:9&x!d<y>"
 TOKEN = "canary-session/T+0ken"
-AWS_KEY_ID = "AKIACANARYIDEXAMPLE1"
 
 
 def credential(kind: str, host: str, secret: str = CANARY, token: str = TOKEN) -> AccountCredential:
@@ -228,7 +225,8 @@ def credential(kind: str, host: str, secret: str = CANARY, token: str = TOKEN) -
         return ApiKey(secret=Secret(secret), hosts=hosts, kind="oauth2")
     if kind == "api_key":
         return ApiKey(secret=Secret(secret), hosts=hosts, header="X-Api-Key", format="{key}")
-    keys = AwsKeys(access_key_id=AWS_KEY_ID, secret=Secret(secret), session_token=Secret(token))
+    of_aws = {"secret": Secret(secret), "session_token": Secret(token)}
+    keys = AwsKeys(access_key_id="AKIACANARYIDEXAMPLE1", **of_aws)
     return AwsSignature(
         keys=keys, service="athena", hosts=hosts, clock=SystemClock(), region="eu-west-1"
     )
@@ -399,8 +397,7 @@ def test_a_redirect_that_repeats_it_is_not_followed(
     ],
 )
 def test_no_redirect_takes_it_elsewhere(by_key: Attempt, location: str) -> None:
-    place = by_key.place
-    name = place.partition(":")[0]
+    place, name = by_key.place, by_key.place.partition(":")[0]
     by_key.service.reply("/x", b"{}", 307, Location=location.format(place=place, name=name))
     assert failed(by_key.run(by_key.request())).class_ in {"capability_denied", "network_error"}
     assert len(by_key.seen) == 1

@@ -46,12 +46,8 @@ def test_a_request_is_counted_announced_and_answered(call_guest: Ask, service: A
     seen_at: list[int] = []
     ask = envelope()
     result = call_guest(ask, ask, on_request=lambda: seen_at.append(len(service.seen)))
-    reached: dict[str, Any] = {
-        "hosts_asked": HOSTS,
-        "last_status": 201,
-        "last_status_host": HOSTS[0],
-    }
-    assert result == OpResult(output={"done": True}, requests_sent=2, **reached)
+    more: dict[str, Any] = {"hosts_asked": HOSTS, "last_status": 201, "last_status_host": HOSTS[0]}
+    assert result == OpResult(output={"done": True}, requests_sent=2, **more)
     assert seen_at == [0, 1]
 
 
@@ -271,9 +267,8 @@ def test_the_sandbox_alone_refuses_an_address_inside(
     place = f"{name}:{service.port}"
     text = requesting(json.dumps({"url": f"http://{place}/x"}))
     failure = failed(call(guest(text, (place,), on=engine)))
-    assert failure.class_ == "capability_denied"
+    assert (failure.class_, service.seen) == ("capability_denied", [])
     assert "no request may go there" in failure.message
-    assert service.seen == []
 
 
 Preview = Callable[..., OpResult]
@@ -288,8 +283,7 @@ AWS_JSON = {"X-Amz-Target": ATHENA, "Content-Type": "application/x-amz-json-1.1"
 def posted(body: str, *, path: str = "/graphql", method: str = "POST", **headers: str) -> str:
     """Return the envelope of a POST of JSON."""
     named = {"Content-Type": "application/json"} | {k.replace("_", "-"): v for k, v in headers.items()}  # fmt: skip
-    url = f"https://api.example{path}"
-    return json.dumps({"method": method, "url": url, "headers": named, "body": body})
+    return envelope(path, method=method, headers=named, body=body)
 
 
 def graphql(query: str, **members: Any) -> str:
@@ -392,19 +386,16 @@ def test_a_body_too_large_to_look_through_is_none_that_was_checked() -> None:
 def test_a_get_that_says_it_is_something_else_is_refused(preview: Preview, service: Any) -> None:
     """Services behind old proxies take the header for the method."""
     headers = {"X-HTTP-Method-Override": "DELETE"}
-    envelope = json.dumps({"url": "https://api.example/", "headers": headers})
-    assert "override the method" in failed(preview(envelope)).message
+    assert "override the method" in failed(preview(envelope("/", headers=headers))).message
     assert service.seen == []
 
 
 def test_an_operation_of_aws_leaves_only_by_its_exact_name(preview: Preview, service: Any) -> None:
     """Neither a prefix nor another spelling of what was accepted is enough."""
     envelope = posted("{}", path="/", **AWS_JSON)
-    for part in ("", "AmazonAthena", "AmazonAthena.Get", ATHENA.lower()):
-        assert (
-            failed(preview(envelope, AWS_PREFIX + part)).details[OFFER_KEY] == AWS_PREFIX + ATHENA
-        )
-    assert failed(preview(envelope, GRAPHQL)).details[OFFER_KEY] == AWS_PREFIX + ATHENA
+    parts = ("", "AmazonAthena", "AmazonAthena.Get", ATHENA.lower())
+    for accepted in (GRAPHQL, *(AWS_PREFIX + part for part in parts)):
+        assert failed(preview(envelope, accepted)).details[OFFER_KEY] == AWS_PREFIX + ATHENA
     assert service.seen == []
     assert preview(envelope, AWS_PREFIX + ATHENA).failure is None
     assert service.seen[0][2]["X-Amz-Target"] == ATHENA
@@ -427,8 +418,8 @@ def test_outside_of_a_preview_all_is_sent(guest: Guest, routed: WasmEngine, serv
 @pytest.mark.parametrize("name", ["X_Amz_Target", "Content_Type"])
 def test_a_header_that_only_looks_like_the_one_that_tells_is_refused(name: str) -> None:
     """The service reads the one with hyphens, and would take the body for something else."""
-    headers = {key: value for key, value in AWS_JSON.items() if key != name.replace("_", "-")}
-    headers[name] = AWS_JSON[name.replace("_", "-")]
+    known = name.replace("_", "-")
+    headers = {name if key == known else key: value for key, value in AWS_JSON.items()}
     with pytest.raises(CapabilityDenied, match="could not be checked"):
         classify_read(headers, b"{}", parse_target("https://api.example/"), op="x")
 

@@ -310,10 +310,6 @@ def repeated(what: str, times: int) -> str:
       (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const {times}))))"""
 
 
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 @pytest.mark.parametrize("fd", [1, 2])
 def test_a_hundred_megabytes_of_output_are_not_kept(guest: Guest, fd: int) -> None:
     """stdout past 8 MiB is a failure with its limit, stderr past 64 KiB is dropped; memory stays."""
@@ -399,9 +395,8 @@ def test_calls_of_sixteen_threads_leave_nothing(make_engine: MakeEngine, guest: 
 
         async def some(mine: list[WasmConnector]) -> list[OpResult]:
             wide = Limits(wall_seconds=60, memory_mib=8)
-            return await asyncio.gather(
-                *(c.call("x", {}, limits=wide if c is good else limits) for c in mine)
-            )
+            calls = (c.call("x", {}, limits=wide if c is good else limits) for c in mine)
+            return await asyncio.gather(*calls)
 
         with ThreadPoolExecutor(16) as threads:
             parts = [mixed[n::16] for n in range(16)]
@@ -413,7 +408,9 @@ def test_calls_of_sixteen_threads_leave_nothing(make_engine: MakeEngine, guest: 
 
     round_of_calls()
     gc.collect()
-    threads, files, grown = threading.active_count(), open_files(), list[int]()
+    threads, grown = threading.active_count(), list[int]()
+    open_files = Path("/proc/self/fd")
+    files = len([*open_files.iterdir()])
     # The allocator of sixteen threads takes its share in the first rounds; a leak takes it in each.
     while len(grown) < 10 and not (grown and grown[-1] < 16 * MIB):
         memory = resident()
@@ -422,7 +419,7 @@ def test_calls_of_sixteen_threads_leave_nothing(make_engine: MakeEngine, guest: 
         grown.append(resident() - memory)
     # Not equal: a thread or socket of an earlier test's service may end meanwhile.
     assert threading.active_count() <= threads
-    assert open_files() <= files
+    assert len([*open_files.iterdir()]) <= files
     assert grown[-1] < 16 * MIB, grown
 
 
@@ -460,8 +457,9 @@ def test_a_large_request_of_half_pairs_is_refused_and_stops_nobody(
     guest: Guest, routed: WasmEngine, service: Any, unit: str
 ) -> None:
     """It was read in one step, which took seconds for which no other call and no key was answered."""
+    connector = guest(filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST), HOSTS, on=routed)
     with longest_wait() as gaps:
-        result = call(guest(filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST), HOSTS, on=routed))
+        result = call(connector)
     assert gaps[0] < 0.5
     assert "body cannot be read: a string in it contains a lone surrogate" in failed(result).message
     assert service.seen == []

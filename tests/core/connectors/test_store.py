@@ -414,9 +414,7 @@ def test_the_machine_code_lies_in_no_file(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     connector = install_guest(store, apart, LARGE, OF_GUEST)
     seen: set[str] = set()
-    with meanwhile(
-        lambda: seen.update(each.name for each in tmp_path.rglob("*") if each.is_file())
-    ):
+    with meanwhile(lambda: seen.update(p.name for p in tmp_path.rglob("*") if p.is_file())):
         asyncio.run(connector.prepare())
     assert seen == {"connector.wasm", "manifest.toml"}
 

@@ -40,10 +40,8 @@ def vectors(*parts: tuple[int, int]) -> str:
     )
 
 
-def written_by(fd: int, count: int, into: int = 8, at: int = 256) -> str:
-    return (
-        f"(call $fd_write (i32.const {fd}) (i32.const {at}) (i32.const {count}) (i32.const {into}))"
-    )
+def written_by(fd: int, n: int, into: int = 8, at: int = 256) -> str:
+    return f"(call $fd_write (i32.const {fd}) (i32.const {at}) (i32.const {n}) (i32.const {into}))"
 
 
 def test_a_program_has_a_name_and_nothing_else(guest: Guest) -> None:
@@ -187,17 +185,15 @@ def test_a_typed_error_keeps_only_classes_that_a_connector_can_know(
     """Also after a non-zero exit, and one above 125, which wasmtime calls a trap."""
     text = f'{{"error": {{"class": "{class_}", "message": "no such team"}}}}'
     failure = failed(call(guest(printing(text, then=f"(call $exit (i32.const {code}))"))))
-    kept = (
-        class_ if class_ in ("external_api_error", "binding_failed") else "connector_runtime_error"
-    )
+    known = class_ in ("external_api_error", "binding_failed")
+    kept = class_ if known else "connector_runtime_error"
     assert (failure.class_, failure.message) == (kept, "no such team")
 
 
 @pytest.mark.parametrize("error_json", ["3", "{}", '{"class": 5, "message": ["x"]}', '"words"'])
 def test_a_malformed_error_is_still_an_error(guest: Guest, error_json: str) -> None:
     result = call(guest(printing(f'{{"output": 1, "error": {error_json}}}')))
-    assert result.output is None
-    assert failed(result).class_ == "connector_runtime_error"
+    assert (result.output, failed(result).class_) == (None, "connector_runtime_error")
     assert failed(result).message
 
 

@@ -304,6 +304,7 @@ async def test_a_yes_ends_with_a_removal_that_comes_before_it_is_recorded(
 ) -> None:
     """Else it was recorded for a file that is gone, and counted once that is back."""
     path = draft_file(home)
+    kept = beside(home, path)
     async with start(accept=False) as core:
         library = core.app.library
         (view,) = [each for each in library.not_accepted() if each.file == path.name]
@@ -321,7 +322,7 @@ async def test_a_yes_ends_with_a_removal_that_comes_before_it_is_recorded(
         files = ((view.file, view.digest),)
         await core.do(AcceptSuite(suite_id="none", files=files) if together else yes)
         await removing[0]
-        beside(home, path).rename(path)
+        kept.rename(path)
         await library.poll()
         assert item_states(core)["get-draft"] == "held_back"
 

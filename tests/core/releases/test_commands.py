@@ -281,8 +281,7 @@ def github() -> Iterator[tuple[GitHub, tuple[str, ...]]]:
     """GitHub, and the words of a command that is led there."""
     made = GitHub()
     with http_server(made.answer) as server:
-        port = server.server_address[1]
-        yield made, ("--route", f"github.com:443=127.0.0.1:{port}")
+        yield made, ("--route", f"github.com:443=127.0.0.1:{server.server_address[1]}")
 
 
 async def accept_all(core: Core) -> None:
@@ -422,10 +421,8 @@ async def test_a_kill_at_any_step_of_adding(
     if what == "back":
         aileron(*words, home=template)
         async with Core.open(template):
-            words, waiting = (
-                ("update", "aileron/mail-drafts", "--back"),
-                {(0, 0), (len(ACTIONS), 0)},
-            )
+            words = ("update", "aileron/mail-drafts", "--back")
+            waiting = {(0, 0), (len(ACTIONS), 0)}
     before, _ = await seen(template)
     found: set[tuple[int, int]] = set()
     for _ in steps(template, home, *words):

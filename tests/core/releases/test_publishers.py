@@ -13,13 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from aileron_core.connectors.store import (
-    MANIFEST_FILE,
-    MODULE_FILE,
-    SIGNED_FILE,
-    ConnectorStore,
-    identity_hash,
-)
+from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE, SIGNED_FILE, ConnectorStore
 from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.console_port.intents import Accept, AcceptSuite, RemoveFile, WithdrawAcceptance
 from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
@@ -274,8 +268,9 @@ async def test_a_suite_takes_in_nothing_of_another_key(repository: Repository, h
 
 async def test_no_key_follows_a_withdrawn_one_by_itself(accepting: Repository, home: Path) -> None:
     """`--accept-installed` does not take in what another key signed, or none, once a person withdrew one."""
+    withdrawn = WithdrawAcceptance(kind="publisher", name=NAME, digest=accepting.key("key"))
     async with Core.open(home, accept=False) as core:
-        await core.do(WithdrawAcceptance(kind="publisher", name=NAME, digest=accepting.key("key")))
+        await core.do(withdrawn)
     accepting.put("1.5.0", "other")
     accepting.put("1.6.0", "")
     async with Core.open(home) as core:
@@ -354,11 +349,11 @@ async def test_a_key_is_accepted_for_who_was_shown(repository: Repository, home:
     suite, key = repository.release("1.4.0"), Ed25519PrivateKey.from_private_bytes(b"k" * 32)
     friend = "github://friend/mail-drafts"
     friends = suite.manifest.replace(NAME.encode(), friend.encode())
-    hashes = {each: identity_hash(suite.module, each) for each in (suite.manifest, friends)}
+    theirs = replace(suite, files={**suite.files, MANIFEST_FILE: friends})
     text = suite.files["actions/get-draft.md"].decode()
     start, end = text.index("[[requires.connectors]]"), text.index("[match]")
     need = text[start:end]
-    other = need.replace(hashes[suite.manifest], hashes[friends])
+    other = need.replace(suite.connector_hash, theirs.connector_hash)
     store, file = ConnectorStore(home), home / "actions" / "get-draft.md"
     file.parent.mkdir(parents=True)
 

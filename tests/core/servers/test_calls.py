@@ -246,9 +246,8 @@ def test_a_stopped_call_is_cancelled_at_the_server_and_unknown(small: Small, by:
         stop, sent = StopRequest(), asyncio.Event()
         loop = asyncio.get_running_loop()
         options = {"stop": stop, "on_request": lambda: loop.call_soon_threadsafe(sent.set)}
-        made = loop.create_task(
-            small.connector.call("set", {}, limits=LIMITS, **cast("Any", options))
-        )
+        call = small.connector.call("set", {}, limits=LIMITS, **cast("Any", options))
+        made = loop.create_task(call)
         await sent.wait()
         await noted("call set")
         if by == "a stop":

@@ -127,10 +127,8 @@ def test_a_server_is_listed_once_and_waits_with_what_is_proposed_of_it(commands:
     assert (item["state"], item["rehearse"], item["hosts"]) == ("held_back", True, [])
     assert item["files"]["write"] == [str(folder)]
     assert commands.tools("word") == {"edit_note": "ask", "get_note": "run", "read_note": "ask"}
-    assert commands.tools("tool") == {
-        name: f"notes_{name}" for name in ("edit_note", "get_note", "read_note")
-    }
     previews = {"edit_note": "get_note", "get_note": None, "read_note": "get_note"}
+    assert commands.tools("tool") == {name: f"notes_{name}" for name in previews}
     assert commands.tools("preview") == previews
     assert item["tool_bytes"] == sum(each["bytes"] for each in item["tools"]) > 300
     assert "Agents get 6 tools of it" in commands.printed(show_server, "notes")
@@ -177,12 +175,9 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     script = tmp_path / "project" / "server.py"
     script.write_text("")
     preload = f"--require={script}"
-    for run in (
-        (str(planted),),
-        (str(tmp_path / "link"),),
-        (sys.executable, "y" * 300, f"/{'y' * 300}", str(script)),  # no file has such a name
-        (sys.executable, preload),
-    ):
+    no_file = ("y" * 300, f"/{'y' * 300}")  # none has such a name
+    runs = ([str(tmp_path / "link")], [sys.executable, *no_file, str(script)])
+    for run in ([str(planted)], *runs, [sys.executable, preload]):
         assert "is in the project" in commands.add("a", *run, code=2)
     given = (f"NODE_OPTIONS={preload}",)
     assert "is in the project" in commands.add("a", sys.executable, env=given, code=2)
@@ -261,14 +256,8 @@ def test_words_are_changed_by_options_and_what_becomes_a_read_previews(added: Co
 
 
 def test_an_editor_changes_one_manifest(added: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    edits = iter(
-        [
-            ("= true", "= 1"),
-            ("= 1", "= false"),
-            ("local/notes", "local/x"),
-            (f'["{PYTHON}"', f'["{added.folder}/project/run"'),
-        ]
-    )
+    program_ = (f'["{PYTHON}"', f'["{added.folder}/project/run"')
+    edits = iter([("= true", "= 1"), ("= 1", "= false"), ("local/notes", "local/x"), program_])
     monkeypatch.setattr("aileron_tui.cli.servers.has_terminal", lambda: True)
     monkeypatch.setattr("click.edit", lambda text, extension: text.replace(*next(edits)))
     monkeypatch.setattr("click.confirm", lambda question, default: True)

@@ -216,10 +216,9 @@ def test_a_servers_last_lines_are_in_its_log_escaped_and_without_its_secret(smal
         send(id=id, result=text("used " + os.environ["TOKEN"] + " and " + sys.argv[1]))
     """
     made = small.runs(source, secrets=("TOKEN",)).connector
-    assert made.manifest.server is not None
-    given = replace(
-        made.manifest.server, program=(*made.manifest.server.program, "${secret.TOKEN}")
-    )
+    server = made.manifest.server
+    assert server is not None
+    given = replace(server, program=(*server.program, "${secret.TOKEN}"))
     small.connector = replace(made, manifest=replace(made.manifest, server=given))
     answer = output(small.call("set", credential=Account("hunter2-hunter2")))
     assert answer["content"] == [{"type": "text", "text": "used [removed] and [removed]"}]

@@ -218,7 +218,11 @@ def test_a_worker_that_is_killed_commits_nothing_and_the_next_rehearses_again() 
         call, other = (server.call("append", path="a.txt", text="two\n") for _ in range(2))
         shown = call.preview()["output"]
         assert other.preview()["output"] == shown
-        kill_worker(server)
+        pids = with_descendants({server.process.pid})
+        commands = {each: Path(f"/proc/{each}/cmdline").read_bytes() for each in pids}
+        bwrap = [each for each, line in commands.items() if line.startswith(b"/usr/bin/bwrap")]
+        os.kill(min(bwrap), signal.SIGKILL)
+        eventually(lambda: not {*bwrap} & alive())
         assert call.commit()["failure"]["class_"] in ("unavailable", "outcome_unknown")
         assert (server.tree(), server.told()) == (FILES, ["ended"])
         assert other.preview()["output"] == shown
@@ -259,11 +263,3 @@ async def test_a_server_that_is_not_accepted_any_more_starts_no_worker(tmp_path:
     await rehearsals.close()
     with pytest.raises(Unavailable, match="not accepted any more"):
         await rehearsals.worker()
-
-
-def kill_worker(server: RehearsedServer) -> None:
-    pids = with_descendants({server.process.pid})
-    commands = {each: Path(f"/proc/{each}/cmdline").read_bytes() for each in pids}
-    bwrap = [each for each, line in commands.items() if line.startswith(b"/usr/bin/bwrap")]
-    os.kill(min(bwrap), signal.SIGKILL)
-    eventually(lambda: not {*bwrap} & alive())

@@ -18,16 +18,10 @@ from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import CredentialRequirement, OpResult
-from aileron_core.connectors.servers.definitions import (
-    ToolDefinition,
-    definitions_bytes,
-    from_listing,
-)
+from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.process import ServerKey, ServerProcesses
-from aileron_core.connectors.servers.propose import manifest_bytes
 from aileron_core.connectors.servers.remote import list_remote
 from aileron_core.connectors.stop_request import StopRequest
-from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.account_intents import BindAccount, named_values
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.credentials.binding import Binding
@@ -36,15 +30,7 @@ from aileron_core.vault.secret import Secret
 from tests.core.servers.conftest import LIMITS, Small
 from tests.support.core_harness import PASSPHRASE, PATIENCE, Core, run
 from tests.support.guests import failed, output
-from tests.support.mcp_servers import (
-    TOOLS,
-    UnboxedServers,
-    connector,
-    install,
-    notes,
-    program,
-    table,
-)
+from tests.support.mcp_servers import TOOLS, UnboxedServers, connector, install, notes, table
 from tests.support.remote_mcp import (
     PLACE,
     URL,
@@ -319,10 +305,8 @@ async def core(tmp_path: Path, unboxed: UnboxedServers) -> AsyncIterator[Core]:
     """A core with an accepted server that tells its secrets: one of its environment, one of its arguments."""
     home = tmp_path / "home"
     home.mkdir()
-    words = (*program(tmp_path, TELLING), "--key=${secret.KEY}")
     made = table(tmp_path, TELLING, secrets=("TOKEN", "KEY"), hosts=("api.example:443",))
-    manifest = manifest_bytes("small", replace(made, program=words))
-    ConnectorStore(home).install_server(definitions_bytes(from_listing(TOOLS)), manifest)
+    install(home, replace(made, program=(*made.program, "--key=${secret.KEY}")))
     async with Core.open(home, start_server=unboxed) as core:
         yield core
 

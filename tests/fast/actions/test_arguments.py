@@ -7,13 +7,7 @@ import jsonschema
 import pytest
 
 from aileron_core.actions.arguments import check_arguments, input_schema
-from aileron_core.actions.interpolate import (
-    Reference,
-    interpolate,
-    number_text,
-    op_arguments,
-    references,
-)
+from aileron_core.actions.interpolate import interpolate, number_text, op_arguments, references
 from aileron_core.actions.model import Action, Step
 from aileron_core.canonical import canonical
 from aileron_core.errors import InvalidArguments, MissingValue
@@ -107,8 +101,7 @@ def test_all_problems_of_a_call_come_together(action: Action) -> None:
 
 
 def test_arguments_must_be_an_object(action: Action) -> None:
-    wrong: tuple[Any, ...] = (None, [], "x", 5, True)
-    for args in wrong:
+    for args in (None, [], "x", 5, True):
         (problem,) = argument_problems(action, args)
         assert problem["argument"] == ""
         assert "must be an object" in problem["problem"]
@@ -228,7 +221,7 @@ def test_references_are_listed_in_order() -> None:
     """The gate asks which steps depend on what an earlier one returns."""
     found = references({"a": ["${args.x}", "${s.y.z} ${bad} ${args.x}"], "n": 1})
     assert [str(reference) for reference in found] == ["${args.x}", "${s.y.z}", "${args.x}"]
-    assert found[1] == Reference(head="s", path="y.z")
+    assert (found[1].head, found[1].path) == ("s", "y.z")
     assert [reference.is_argument for reference in found] == [True, False, True]
 
 

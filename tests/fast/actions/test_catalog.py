@@ -108,14 +108,10 @@ def test_a_file_that_may_not_be_read_hides_no_other(manifest: Build) -> None:
         (path / "good.md").write_bytes(manifest())
         (path / "closed.md").write_bytes(file_named(manifest, "closed"))
         (path / "closed.md").chmod(0)
-        assert as_an_ordinary_user(lambda: scan(path)) == {
-            "closed.md": ["cannot be read: Permission denied"],
-            "good.md": [],
-        }
+        said = ["cannot be read: Permission denied"]
+        assert as_an_ordinary_user(lambda: scan(path)) == {"closed.md": said, "good.md": []}
         path.chmod(0)
-        assert as_an_ordinary_user(lambda: scan(path)) == {
-            path.name: ["cannot be read: Permission denied"]
-        }
+        assert as_an_ordinary_user(lambda: scan(path)) == {path.name: said}
         path.chmod(0o700)
 
 

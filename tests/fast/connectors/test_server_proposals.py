@@ -26,16 +26,12 @@ def tool(line: str) -> ToolDefinition:
     head, _, inner = line.partition("(")
     *claims, name = head.split()
     stated = [each.strip() for each in inner.rstrip(")").split(",") if each.strip()]
-    types = {
-        key.rstrip("?"): {"type": type_ or "string"}
-        for key, _, type_ in (each.partition(":") for each in stated)
-    }
+    pairs = (each.partition(":") for each in stated)
+    types = {key.rstrip("?"): {"type": type_ or "string"} for key, _, type_ in pairs}
     required = [each.partition(":")[0] for each in stated if "?" not in each]
-    return ToolDefinition(
-        name=name,
-        input_schema={"type": "object", "properties": types, "required": required},
-        annotations={"readOnlyHint": True} if claims else {},
-    )
+    schema = {"type": "object", "properties": types, "required": required}
+    hints = {"readOnlyHint": True} if claims else {}
+    return ToolDefinition(name=name, input_schema=schema, annotations=hints)
 
 
 def tools(text: str) -> list[ToolDefinition]:
@@ -86,23 +82,11 @@ write_query(query)
 read table(name)
 drop_table(name)
 """
-
-
+OF_ISSUE = dict.fromkeys(("update_issue", "add_issue_comment"), "get_issue")
+OF_PAGE = {"API-patch-page": "API-retrieve-a-page"}
 PREVIEWS: list[tuple[str, Mapping[str, str]]] = [
-    (
-        ISSUES,
-        {
-            **dict.fromkeys(("update_issue", "add_issue_comment"), "get_issue"),
-            "merge_pull_request": "get_pull_request",
-        },
-    ),
-    (
-        PAGES,
-        {
-            "API-patch-page": "API-retrieve-a-page",
-            "API-update-page-markdown": "API-retrieve-page-markdown",
-        },
-    ),
+    (ISSUES, OF_ISSUE | {"merge_pull_request": "get_pull_request"}),
+    (PAGES, OF_PAGE | {"API-update-page-markdown": "API-retrieve-page-markdown"}),
     (CLUSTER, {"kubectl_patch": "kubectl_get"}),
     (DATABASE, {}),
 ]
@@ -141,10 +125,8 @@ def test_a_read_whose_word_is_ask_is_no_preview() -> None:
     known = tools(ISSUES)
     assert propose_previews(known, {each.name: "ask" for each in known}) == {}
     words: dict[str, Word] = {each.name: "ask" for each in known}
-    assert propose_previews(known, {**words, "get_issue": "look"}).keys() == {
-        "update_issue",
-        "add_issue_comment",
-    }
+    found = propose_previews(known, {**words, "get_issue": "look"})
+    assert found.keys() == {"update_issue", "add_issue_comment"}
 
 
 def test_a_tool_runs_unasked_only_where_its_author_says_that_it_reads() -> None:
@@ -157,12 +139,8 @@ def test_a_tool_runs_unasked_only_where_its_author_says_that_it_reads() -> None:
 
 _TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
 _NAME = _TEXT.filter(bool)
-_LEAF = st.one_of(
-    _TEXT,
-    st.booleans(),
-    st.integers(-(2**53) + 1, 2**53 - 1),
-    st.floats(width=32, allow_nan=False, allow_infinity=False),
-)
+_FLOAT = st.floats(width=32, allow_nan=False, allow_infinity=False)
+_LEAF = st.one_of(_TEXT, st.booleans(), st.integers(-(2**53) + 1, 2**53 - 1), _FLOAT)
 _JSON = st.recursive(
     _LEAF,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_NAME, inner, max_size=3)),
@@ -224,9 +202,6 @@ def test_the_manifest_of_a_package_names_its_tree_and_secrets() -> None:
     assert parse_manifest(manifest_bytes("r", rehearsed), "m").server == rehearsed
 
 
-REMOTE = '[connector]\nname = "mcp://local/a"\nversion = "1.0.0"\n'
-
-
 @pytest.mark.parametrize(
     ("text", "key"),
     [
@@ -239,8 +214,9 @@ REMOTE = '[connector]\nname = "mcp://local/a"\nversion = "1.0.0"\n'
     ],
 )  # fmt: skip
 def test_a_remote_server_is_one_https_url_and_at_most_a_key(text: str, key: str) -> None:
+    head = '[connector]\nname = "mcp://local/a"\nversion = "1.0.0"\n'
     with pytest.raises(FileProblems) as found:
-        parse_manifest((REMOTE + text).encode(), "m")
+        parse_manifest((head + text).encode(), "m")
     assert [each.key for each in found.value.problems] == [key]
 
 

@@ -377,10 +377,8 @@ def test_records_count_under_their_present_and_their_older_names(accepted: str, 
 
 def test_a_name_that_no_file_can_have_is_not_gone(tmp_path: Path) -> None:
     """Another program may have put it on record; nor does it stop the looking."""
-    record = AcceptanceRecord(
-        kind="action", name="x\0.md", digest="", accepted_at=0, accepted_by=""
-    )
-    assert find_removed(tmp_path, [record]) == []
+    given = AcceptanceRecord(kind="action", name="x\0.md", digest="", accepted_at=0, accepted_by="")
+    assert find_removed(tmp_path, [given]) == []
 
 
 ACCEPTED = ("github://google/drive", "github://aileron-hq/mail")

@@ -25,8 +25,6 @@ _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request, "
     r"SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})"
 )
-_SKEW = 300.0
-"""Seconds that AWS lets a request's time differ from its own."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,9 +111,10 @@ def _signature_problem(request: Request, service: str) -> str:
         return "InvalidSignatureException"
     if (day, named) != (stamp[:8], service) or f"{service}.{region}." not in host:
         return "InvalidSignatureException"
+    # AWS lets a request's time differ from its own by 300 seconds.
     sent = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
     body_hash = hashlib.sha256(request.body).hexdigest()
-    if abs(time.time() - sent) > _SKEW or headers.get("x-amz-content-sha256") != body_hash:
+    if abs(time.time() - sent) > 300 or headers.get("x-amz-content-sha256") != body_hash:
         return "InvalidSignatureException"
     path, _, query = request.path.partition("?")
     lines = [request.method, path, query]  # of a POST to `/` there is nothing to normalize
