@@ -61,11 +61,9 @@ def _result(asked: dict[str, Any]) -> dict[str, Any]:
         case "initialize":
             if "REFUSES" in os.environ:
                 raise LookupError
-            served = {
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "notes", "version": "1"},
-            }
-            return {"protocolVersion": "2025-11-25", **served}
+            served = {"name": "notes", "version": "1"}
+            known = {"capabilities": {"tools": {}}, "serverInfo": served}
+            return {"protocolVersion": "2025-11-25", **known}
         case "tools/list":
             tools = [each | {"title": "new"} if each["name"] == "drift" else each for each in TOOLS]
             half = len(tools) // 2

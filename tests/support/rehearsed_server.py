@@ -165,10 +165,8 @@ async def _serve(folder: Path, terms: dict[str, Any]) -> None:
             answer = {"told": told}
         else:
             call = calls.setdefault(asked["call"], RehearsingConnector(Real(), rehearsals))  # pyright: ignore[reportArgumentType]
-            done = await call.call(
-                asked["tool"], asked["args"], limits=Limits(), read_only=asked["read_only"]
-            )
-            answer = asdict(done)
+            how: Any = {"limits": Limits(), "read_only": asked["read_only"]}
+            answer = asdict(await call.call(asked["tool"], asked["args"], **how))
         print(json.dumps(answer), flush=True)
     await rehearsals.close()
 

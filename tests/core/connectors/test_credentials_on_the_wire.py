@@ -197,9 +197,7 @@ def test_an_answer_that_repeats_it_comes_back_without(setting: Setting, spelling
         output = setting.run(*envelopes).output
         assert isinstance(output, dict)
         text = json.dumps(output)
-        assert "[removed]" in text
-        assert output["b"] == "kept"
-        assert "canary" not in text
+        assert ("[removed]" in text, "canary" in text, output["b"]) == (True, False, "kept")
         assert spelling[4:-4].decode() not in text
 
 
@@ -343,8 +341,7 @@ def test_a_range_cannot_cut_it_in_two(by_key: Attempt) -> None:
     by_key.service.answers["/x"] = echo_headers
     for headers in ({"Range": "bytes=0-30"}, {"rAnGe": "bytes=31-400", "If-Range": "x"}):
         result = by_key.run(by_key.request(headers=headers))
-        assert not leaks(repr(result))
-        assert "[removed]" in repr(result.output)
+        assert (leaks(repr(result)), "[removed]" in repr(result.output)) == (False, True)
     assert all("range" not in headers for headers in by_key.seen)
 
 

@@ -313,10 +313,8 @@ def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any) -> No
 
 def test_the_mailbox_runs_as_a_program_of_its_own() -> None:
     """Its first line says where it is; SIGTERM ends it cleanly."""
-    command = [sys.executable, "-m", "examples.mailbox", "--port", "0"]
-    with subprocess.Popen(
-        command, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, text=True
-    ) as program:
+    words = [sys.executable, "-m", "examples.mailbox", "--port", "0"]
+    with subprocess.Popen(words, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, text=True) as program:
         place = json.loads(program.stdout.readline())
         assert place["url"] == f"http://127.0.0.1:{place['port']}"
         with urllib.request.urlopen(f"{place['url']}/_state", timeout=10) as answer:

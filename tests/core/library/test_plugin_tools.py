@@ -197,8 +197,7 @@ async def test_validate_names_every_fault_and_asks_the_home_where_no_console_run
     )
     assert validate_project(CommandContext(home=home, json=True, color=False), file) == EXIT.FAILED
     found = json.loads(capsys.readouterr().out)["problems"]
-    keys = [each["key"] for each in found]
-    assert sorted(keys) == [
+    assert sorted(each["key"] for each in found) == [
         "launch.codex.args", "launch.codex.args", "launch.codex.env.PATH", "launch.codex.env.TZ",
         "mcp_proxy.plugin_tools[0].plugin", "mcp_proxy.plugin_tools[1].expose[1]",
         "mcp_proxy.plugin_tools[2].expose", "mcp_proxy.plugin_tools[2].plugin", "rule", "server",
@@ -366,7 +365,6 @@ async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
         assert seconds_allowed(core) == 40
         write_action(home, "long-work", hash_)
         view = await proposed(core)
-        changes = view.before.changes if view.before is not None else ()
-        wider = [each for each in changes if each.direction == "wider"]
-        widened = [(each.kind, each.before, each.after) for each in wider]
-        assert widened == [("wall_seconds", "40", "120")]
+        assert view.before is not None
+        wider = [each for each in view.before.changes if each.direction == "wider"]
+        assert [(w.kind, w.before, w.after) for w in wider] == [("wall_seconds", "40", "120")]

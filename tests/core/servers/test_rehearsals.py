@@ -61,8 +61,7 @@ def test_it_is_not_called_again_while_what_it_changed_is_as_it_was(server: Rehea
     """Two runs differ: each recheck would have read as a change."""
     call = server.call("stamp", path="a.txt")
     shown = call.preview()["output"]
-    assert call.preview()["output"] == shown
-    assert call.commit()["failure"] is None
+    assert (call.preview()["output"], call.commit()["failure"]) == (shown, None)
     assert f"+{server.tree()['a.txt']}" in shown["diff"]
 
 
@@ -225,8 +224,7 @@ def test_a_worker_that_is_killed_commits_nothing_and_the_next_rehearses_again() 
         eventually(lambda: not {*bwrap} & alive())
         assert call.commit()["failure"]["class_"] in ("unavailable", "outcome_unknown")
         assert (server.tree(), server.told()) == (FILES, ["ended"])
-        assert other.preview()["output"] == shown
-        assert other.commit()["failure"] is None
+        assert (other.preview()["output"], other.commit()["failure"]) == (shown, None)
         assert server.tree()["a.txt"] == "one\ntwo\n"
 
 

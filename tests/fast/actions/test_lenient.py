@@ -123,8 +123,7 @@ def test_an_input_declared_twice_takes_either_type(read_file: Read) -> None:
     assert schema["properties"]["a"] == {"description": "numbers", "anyOf": [text, numbers]}
     assert check_arguments(action, {"a": "x"}) == {"a": "x"}
     assert check_arguments(action, {"a": [1.0]}) == {"a": [1]}
-    found = [problem.key for problem in reading.problems]
-    assert found == ["inputs[0].description", "inputs[2].name"]
+    assert [each.key for each in reading.problems] == ["inputs[0].description", "inputs[2].name"]
 
 
 @pytest.mark.parametrize(
@@ -191,8 +190,7 @@ def test_a_lenient_file_is_offered_with_its_warnings(tmp_path: Any, manifest: Bu
     assert (ready.state, second.state) == ("ready", "error")
     assert [problem.severity for problem in ready.problems] == ["warning"] * 2
     assert [problem.severity for problem in second.problems] == ["error", "warning", "warning"]
-    errors = [(problem.file, problem.severity) for problem in catalog.problems()]
-    assert errors == [("2.md", "error")]
+    assert [(each.file, each.severity) for each in catalog.problems()] == [("2.md", "error")]
     (held, _) = Catalog(found, {}).entries
     assert (held.state, len(held.problems)) == ("held_back", 2)
 
@@ -221,9 +219,8 @@ def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read_file: Re
     preview = [f"approval.preview.{key}" for key in ("gist", "recheck", "changes")]
     first = [f"inputs[0].{key}" for key in ("name", "type", "description")]
     second = [f"inputs[1].{key}" for key in ("name", "name", "type")]
-    assert sorted(found) == sorted(
-        ["limits.wall_seconds", "approval.effect", *preview, *first, *second]
-    )
+    others = ["limits.wall_seconds", "approval.effect"]
+    assert sorted(found) == sorted([*others, *preview, *first, *second])
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,11 @@ memory_mib = 1024
     assert action.approval.effect == "send"
     preview = action.approval.preview
     assert preview is not None
-    fields = (("To", "headers.To"), ("Subject", "headers.Subject"), ("Body", "body"))
-    assert preview.render == fields
+    assert preview.render == (
+        ("To", "headers.To"),
+        ("Subject", "headers.Subject"),
+        ("Body", "body"),
+    )
     assert (preview.multiline, preview.args) == ({"Body"}, {"id": "${args.to}"})
     assert (action.limits.wall_seconds, action.limits.memory_mib) == (300, 1024)
     assert action.sha256 == sha256_hex(data)
@@ -522,8 +525,8 @@ def test_what_is_read_back_may_be_found_by_what_a_step_gave(load: Callable[..., 
     lines = "{ A = 'closed' }\nread_back = { id = '${send.id}', of = '${args.a}' }"
     preview = load(CHANGE.format(effect="create", changes=lines)).approval.preview
     assert preview is not None
-    assert preview.read_back == {"id": "${send.id}", "of": "${args.a}"}
-    assert preview.changes == (("A", "closed"),)
+    read_back = {"id": "${send.id}", "of": "${args.a}"}
+    assert (preview.read_back, preview.changes) == (read_back, (("A", "closed"),))
 
 
 def test_a_step_may_use_an_earlier_one_whose_id_has_dots(load: Callable[..., Action]) -> None:

@@ -15,19 +15,14 @@ def test_a_change_without_a_diff_says_what_it_is() -> None:
     """Else two rehearsals that differ there would look alike."""
     binary = {"type": "ELF program or library", "bytes": 4096, "sha256": "ab12"}
     text = {"type": "text", "bytes": 5, "sha256": "cd34"}
-    rehearsed = {
-        "exit_code": 0,
-        "changes": [
-            {"path": "a", "kind": "link", "target": "../b", "previous_target": "c"},
-            {"path": "run", "kind": "mode", "mode": "0755", "previous_mode": "0644"},
-            {"path": "bin", "kind": "made", "mode": "0644", "binary": binary},
-            {"path": "old", "kind": "changed", "binary": text, "previous_binary": binary},
-        ],
-        "stdout": "ok",
-        "stderr": "error\n",
-        "own_paths": ["/home/me/.profile"],
-        "own_changes": 3,
-    }
+    changes = [
+        {"path": "a", "kind": "link", "target": "../b", "previous_target": "c"},
+        {"path": "run", "kind": "mode", "mode": "0755", "previous_mode": "0644"},
+        {"path": "bin", "kind": "made", "mode": "0644", "binary": binary},
+        {"path": "old", "kind": "changed", "binary": text, "previous_binary": binary},
+    ]
+    own = {"own_paths": ["/home/me/.profile"], "own_changes": 3}
+    rehearsed = {"exit_code": 0, "changes": changes, "stdout": "ok", "stderr": "error\n", **own}
     preview = command_preview({"command": "make"}, {}, rehearsed)
     assert isinstance(preview, dict)
     assert preview["output"] == "ok\nerror\n"
@@ -81,8 +76,7 @@ def test_what_cannot_be_read_is_no_frame(data: bytes) -> None:
 
 def test_small_is_what_has_few_values_and_short_texts() -> None:
     """Counted in every part; what is not small is not walked to its end."""
-    smalls: tuple[Any, ...] = (None, {}, "x" * 1000, "x" * 1001, [1] * 100)
-    for small in smalls:
+    for small in (None, {}, "x" * 1000, "x" * 1001, [1] * 100):
         assert is_small(small, 100)
     in_parts: list[Any] = [{"a": [[1] * 60, {"b": [1] * 60}]}, {"a": ["x" * 3200, "y" * 3201]}]
     for large in ("x" * 6401, [1] * 101, *in_parts):

@@ -1,6 +1,4 @@
-"""Compiled modules: what they may import, and that they are loaded only with our seal, from the bytes that
-were checked.
-"""
+"""Compiled modules: what they may import, and that they are loaded only with our seal, from the bytes checked."""
 
 from collections.abc import Iterator
 from pathlib import Path

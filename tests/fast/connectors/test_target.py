@@ -88,9 +88,7 @@ def test_any_text_is_a_target_or_a_value_error(rest: str) -> None:
     except ValueError:
         return
     line = f"{target.host_header} {target.path}"
-    assert line.isascii()
-    assert line.count(" ") == 1
-    assert line.isprintable()
+    assert (line.isascii(), line.isprintable(), line.count(" ")) == (True, True, 1)
     assert parse_target(target.url) == target
 
 
@@ -120,11 +118,7 @@ INNER = {
     "loopback": ("127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "::", "::1"),
     "private": ("10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "fc00::1", "fec0::1"),
     "metadata": (
-        "169.254.169.254",
-        "168.63.129.16",
-        "192.0.0.192",
-        "fd00:ec2::254",
-        "fd20:ce::254",
+        *("169.254.169.254", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"),
     ),
     "link-local": ("fe80::1", "fe80::1%eth0"),
     "shared": ("100.64.0.1", "100.100.100.200"),
@@ -196,8 +190,7 @@ def test_a_host_is_reached_on_the_port_that_is_listed() -> None:
     assert "api.example:443" in hosts
     assert "github.com:22" not in hosts
     assert "sub.github.com:443" not in hosts
-    assert hosts.is_named("registry.example")
-    assert not hosts.is_named("example")
+    assert (hosts.is_named("registry.example"), hosts.is_named("example")) == (True, False)
     assert hosts.ports == (443, 8443)
     hosts.allow("late.example:443")
     assert "late.example:443" in hosts

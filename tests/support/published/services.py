@@ -55,8 +55,8 @@ class Published:
             return _graphql_error(400, "Not JSON", "BAD_REQUEST")
         asked = json.loads(request.body)
         if re.match(r"query\b[^{]*\{\s*organization\b", asked["query"]):
-            found = {"id": "org-1", "name": "Octo", "urlKey": "octo"}
-            return Reply(body={"data": {"organization": found}})
+            found = {"organization": {"id": "org-1", "name": "Octo", "urlKey": "octo"}}
+            return Reply(body={"data": found})
         if re.match(r"mutation\b[^{]*\{\s*issueRemoveLabel\b", asked["query"]):
             given = asked["variables"]
             if given["id"] != "OCT-1" or given["labelId"] not in self.labels:
