@@ -69,11 +69,8 @@ memory_mib = 1024
     assert action.approval.effect == "send"
     preview = action.approval.preview
     assert preview is not None
-    assert preview.render == (
-        ("To", "headers.To"),
-        ("Subject", "headers.Subject"),
-        ("Body", "body"),
-    )
+    fields = (("To", "headers.To"), ("Subject", "headers.Subject"), ("Body", "body"))
+    assert preview.render == fields
     assert (preview.multiline, preview.args) == ({"Body"}, {"id": "${args.to}"})
     assert (action.limits.wall_seconds, action.limits.memory_mib) == (300, 1024)
     assert action.sha256 == sha256_hex(data)
