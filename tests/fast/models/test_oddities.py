@@ -209,7 +209,7 @@ def calls_of(data: bytes) -> list[tuple[str, str, str]]:
     return [(c.id, c.name, c.arguments) for c in answer.calls]
 
 
-def test_calls_are_told_apart_by_their_ids_or_their_names() -> None:
+def test_calls_are_told_apart_by_their_ids_or_their_names_and_their_pieces_may_alternate() -> None:
     first, rest = piece('{"a"', id="x", name="read"), piece(":1}", id="x")
     by_id = chat(first, rest, piece("{}", id="y", name="read"))
     assert calls_of(by_id) == [("x", "read", '{"a":1}'), ("y", "read", "{}")]
@@ -222,20 +222,6 @@ def test_calls_are_told_apart_by_their_ids_or_their_names() -> None:
     assert calls_of(data) == [("x", "a", "{}"), ("y", "a", "{}")]
     data = chat(piece("", index=0, id="r1", name="read"), piece("{}", index=0, id="r2"))
     assert calls_of(data) == [("r1", "read", "{}")]
-
-
-def test_an_empty_finish_reason_ends_nothing() -> None:
-    """Some compatible servers send it with every chunk: a call goes on, and so does what a client sees."""
-    deltas = [{"content": "so"}, piece("{", index=0, id="x", name="read"), piece("}", index=0)]
-    data = chat(*deltas).replace(b'"delta": {"', b'"finish_reason": "", "delta": {"')
-    assert data.count(b'"finish_reason": ""') == len(deltas)
-    assert calls_of(data) == [("x", "read", "{}")]
-    writer = CHAT_COMPLETIONS.writer()
-    events = read(CHAT_COMPLETIONS, data)[0]
-    assert [writer.write(event) for event in events[:3]] == [event.raw for event in events[:3]]
-
-
-def test_pieces_of_parallel_calls_may_alternate() -> None:
     both = [piece("", index=0, id="x", name="a"), piece("", index=1, id="y", name="b")]
     data = chat(
         {"tool_calls": both},
@@ -249,6 +235,17 @@ def test_pieces_of_parallel_calls_may_alternate() -> None:
     assert message["content"] == "meanwhile"
     (kept,) = message["tool_calls"]
     assert (kept["id"], kept["function"]["arguments"]) == ("y", '{"k":2}')
+
+
+def test_an_empty_finish_reason_ends_nothing() -> None:
+    """Some compatible servers send it with every chunk: a call goes on, and so does what a client sees."""
+    deltas = [{"content": "so"}, piece("{", index=0, id="x", name="read"), piece("}", index=0)]
+    data = chat(*deltas).replace(b'"delta": {"', b'"finish_reason": "", "delta": {"')
+    assert data.count(b'"finish_reason": ""') == len(deltas)
+    assert calls_of(data) == [("x", "read", "{}")]
+    writer = CHAT_COMPLETIONS.writer()
+    events = read(CHAT_COMPLETIONS, data)[0]
+    assert [writer.write(event) for event in events[:3]] == [event.raw for event in events[:3]]
 
 
 def test_a_call_is_kept_back_until_its_name_is_known() -> None:
@@ -295,7 +292,7 @@ def test_a_call_that_cannot_be_told_is_refused(deltas: list[Json], sentence: str
         read(CHAT_COMPLETIONS, chat(*deltas))
 
 
-def test_what_a_server_adds_to_a_call_or_its_thinking_comes_back_in_the_turn() -> None:
+def test_what_a_server_adds_comes_back_in_the_turn_and_calls_without_ids_get_some() -> None:
     signed = {"google": {"thought_signature": "c2ln"}}
     data = chat(
         {"role": "assistant", "reasoning_content": "let "},
@@ -311,9 +308,6 @@ def test_what_a_server_adds_to_a_call_or_its_thinking_comes_back_in_the_turn() -
     (made,) = turn["tool_calls"]
     assert made["extra_content"] == signed
     assert made["function"] == {"name": "read", "arguments": "{}"}
-
-
-def test_the_turn_and_the_results_of_calls_without_ids_name_each_other() -> None:
     body = WHOLE["chat_completions"](Turn(1, (say_call("read", {}), say_call("list", {}))))
     for made in body["choices"][0]["message"]["tool_calls"]:
         del made["id"]
@@ -324,16 +318,13 @@ def test_the_turn_and_the_results_of_calls_without_ids_name_each_other() -> None
     assert [c["function"]["arguments"] for c in turn["tool_calls"]] == ["{}", "{}"]
 
 
-def test_how_an_answer_of_chat_completions_ends_is_told() -> None:
+def test_how_an_answer_of_chat_completions_ends_is_told_and_an_error_inside_ends_it() -> None:
     refused = chat({"refusal": "I "}, {"refusal": "won't"}, reason="stop")
     assert read(CHAT_COMPLETIONS, refused)[1].refusal == "I won't"
     filtered = read(CHAT_COMPLETIONS, chat({"content": "x"}, reason="content_filter"))[1]
     assert filtered.stop == Stopped("refusal", "content_filter")
     none = read(CHAT_COMPLETIONS, chat({"content": "hm"}))[1]
     assert (none.stop.kind, none.calls) == ("tools", ())
-
-
-def test_an_error_inside_chat_completions_stream_ends_it() -> None:
     for error, kind in (({"message": "m", "type": "server_error"}, "server_error"), ("m", "")):
         data = chat({"content": "half"}, reason=None, done=False) + sse([("", {"error": error})])
         answer = read(CHAT_COMPLETIONS, data)[1]

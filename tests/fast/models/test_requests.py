@@ -45,16 +45,6 @@ def test_tools_are_added_after_the_agents_own_and_nothing_else_changes(name: str
     assert more["tools"][:-1] == given["tools"]
 
 
-def test_a_tool_has_each_formats_shape() -> None:
-    said: Json = {"name": "send_draft", "description": "Send *it*."}
-    named = {**said, "parameters": SCHEMA}
-    assert [FORMATS[name].with_tools({}, [DRAFT])["tools"][0] for name in FORMATS] == [
-        {**said, "input_schema": SCHEMA},
-        {"type": "function", "function": named},
-        {"type": "function", **named, "strict": False},
-    ]
-
-
 @each_format
 def test_a_function_has_its_other_name_wherever_the_model_sees_it(name: str) -> None:
     format_ = FORMATS[name]
@@ -108,14 +98,7 @@ def test_the_choice_of_tools_is_one_of_three() -> None:
 
 
 @each_format
-def test_a_request_is_streamed_only_where_it_says_so(name: str) -> None:
-    for value, streamed in ((True, True), (False, False), (None, False)):
-        assert FORMATS[name].streams({"stream": value}) is streamed
-    assert not FORMATS[name].streams({})
-
-
-@each_format
-def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
+def test_a_turn_continues_the_history_and_a_request_is_streamed_where_it_says_so(name: str) -> None:
     format_ = FORMATS[name]
     reader = format_.reader()
     list(reader.feed(sse(STREAM[name](TURN))))
@@ -125,9 +108,12 @@ def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
     assert format_.with_history(written, history) == written
     text = json.dumps(history)
     assert text.index('"c1"') < text.rindex('"c1"') < text.rindex('"c2"')
+    for value, streamed in ((True, True), (False, False), (None, False)):
+        assert FORMATS[name].streams({"stream": value}) is streamed
+    assert not FORMATS[name].streams({})
 
 
-def test_each_formats_own_request_and_the_results_of_a_turn_are_as_documented() -> None:
+def test_each_formats_tools_own_request_and_results_of_a_turn_are_as_documented() -> None:
     made = [f.request(model="m", system="s", history=[f.user("hi")]) for f in FORMATS.values()]
     question = {"role": "user", "content": "hi"}
     said: Json = {"model": "m", "stream": True}
@@ -149,6 +135,13 @@ def test_each_formats_own_request_and_the_results_of_a_turn_are_as_documented() 
     assert OPENAI_RESPONSES.results(RESULTS) == [
         {"type": "function_call_output", "call_id": "c1", "output": "ok"},
         {"type": "function_call_output", "call_id": "c2", "output": "no"},
+    ]
+    said: Json = {"name": "send_draft", "description": "Send *it*."}
+    named = {**said, "parameters": SCHEMA}
+    assert [FORMATS[name].with_tools({}, [DRAFT])["tools"][0] for name in FORMATS] == [
+        {**said, "input_schema": SCHEMA},
+        {"type": "function", "function": named},
+        {"type": "function", **named, "strict": False},
     ]
 
 
