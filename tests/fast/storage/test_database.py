@@ -23,6 +23,9 @@ from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.open import open_reader, open_writer
 from aileron_core.storage.schema import SCHEMA
 
+FORGING = "BEGIN UPDATE runs SET state = 'approved'; END"
+PINS = next(statement for statement in SCHEMA if " pins " in statement)
+
 
 def put(key: str) -> AuditRecord:
     at, event = "2026-10-08T14:02:00.000Z", AuditEvent.STORAGE_MENDED
@@ -68,17 +71,19 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
         yield opened
 
 
-async def test_a_change_without_a_record_is_refused_and_undone(database: Database) -> None:
+async def test_a_change_without_a_record_is_refused_and_undone_and_a_read_cannot_write(
+    database: Database,
+) -> None:
     with pytest.raises(UnrecordedChange, match="1 rows"):
         await database.write(lambda tx: put_row(tx, "secretly"))
     assert await keys_in(database) == []
     await database.write(recording_unit("openly"))  # type: ignore[arg-type]
     assert await keys_in(database) == ["openly"]
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        await database.read(lambda c: c.execute("DELETE FROM meta"))
 
 
-async def test_a_failed_unit_takes_its_record_with_it_and_no_other(
-    database: Database,
-) -> None:
+async def test_a_failed_unit_takes_its_record_with_it_and_no_other(database: Database) -> None:
     def failing(tx: Tx) -> None:
         put_row(tx, "half")
         tx.record(put("half"))
@@ -101,9 +106,7 @@ async def test_a_failed_unit_takes_its_record_with_it_and_no_other(
     assert (ends[0], ends[2]) == (1, 2)
 
 
-async def test_records_are_numbered_in_the_order_of_writes_without_gaps(
-    database: Database,
-) -> None:
+async def test_records_are_numbered_in_the_order_of_writes_without_gaps(database: Database) -> None:
     heads: list[int] = []
     groups: list[int] = []
 
@@ -122,13 +125,21 @@ async def test_records_are_numbered_in_the_order_of_writes_without_gaps(
     assert database.head.seq == 300
 
 
-async def test_a_write_is_durable_before_its_caller_goes_on(
+async def test_a_write_is_durable_before_its_caller_goes_on_and_a_trigger_planted_later_stops_each(
     tmp_path: Path, database: Database
 ) -> None:
     await database.write(recording_unit("seen"))  # type: ignore[arg-type]
     other = sqlite3.connect(tmp_path / "a.db")
     assert other.execute("SELECT value FROM meta WHERE key='seen'").fetchone() == ("1",)
+    other.execute(
+        "CREATE TRIGGER planted AFTER INSERT ON audit BEGIN "
+        "INSERT INTO meta VALUES('planted', 'yes'); END"
+    )
     other.close()
+    for _ in range(2):
+        with pytest.raises(StorageUnavailable, match="schema"):
+            await database.write(recording_unit("after"))  # type: ignore[arg-type]
+    assert await keys_in(database) == ["seen"]
 
 
 async def test_a_cancelled_caller_does_not_undo_its_unit(database: Database) -> None:
@@ -159,22 +170,6 @@ async def test_a_full_database_stops_writes_as_unavailable_and_mends(database: D
     assert await database.write(recording_unit("after")) == 2  # type: ignore[arg-type]
 
 
-async def test_a_trigger_planted_later_stops_every_write(
-    tmp_path: Path, database: Database
-) -> None:
-    await database.write(recording_unit("before"))  # type: ignore[arg-type]
-    other = sqlite3.connect(tmp_path / "a.db")
-    other.execute(
-        "CREATE TRIGGER planted AFTER INSERT ON audit BEGIN "
-        "INSERT INTO meta VALUES('planted', 'yes'); END"
-    )
-    other.close()
-    for _ in range(2):
-        with pytest.raises(StorageUnavailable, match="schema"):
-            await database.write(recording_unit("after"))  # type: ignore[arg-type]
-    assert await keys_in(database) == ["before"]
-
-
 async def test_the_older_of_two_owners_stops(tmp_path: Path) -> None:
     async with open_database(tmp_path / "a.db") as older:
         await older.write(recording_unit("one"))  # type: ignore[arg-type]
@@ -195,14 +190,7 @@ async def test_after_closing_a_write_is_refused_instead_of_waiting_for_ever(tmp_
             await database.write(recording_unit("late"))  # type: ignore[arg-type]
 
 
-async def test_a_read_cannot_write(database: Database) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        await database.read(lambda c: c.execute("DELETE FROM meta"))
-
-
-async def test_a_log_that_a_reader_held_is_emptied_once_it_has_read(
-    tmp_path: Path,
-) -> None:
+async def test_a_log_that_a_reader_held_is_emptied_once_it_has_read(tmp_path: Path) -> None:
     """No commit may follow for hours: what was erased must not stay in a file meanwhile."""
     path = tmp_path / "a.db"
     async with open_database(path) as database:
@@ -221,10 +209,6 @@ def erase(tx: Tx) -> None:
     tx.erases = True
 
 
-FORGING = "BEGIN UPDATE runs SET state = 'approved'; END"
-PINS = next(statement for statement in SCHEMA if " pins " in statement)
-
-
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
     open_writer(tmp_path / "a.db")[0].close()
@@ -237,8 +221,14 @@ def changed(path: Path, statements: str) -> Path:
     return path
 
 
-def test_a_new_database_is_closed_to_others(made: Path) -> None:
+def test_a_new_database_is_closed_to_others_and_reading_never_makes_one(made: Path) -> None:
     assert made.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(HomeError, match="Start `aileron console` first"):
+        open_reader(made.with_name("b.db"))
+    assert not made.with_name("b.db").exists()
+    readonly = pytest.raises(sqlite3.OperationalError, match="readonly")
+    with closing(open_reader(made)) as connection, readonly:
+        connection.execute("DELETE FROM meta")
 
 
 @pytest.mark.parametrize(
@@ -274,11 +264,6 @@ def test_what_a_row_of_the_schema_says_of_itself_hides_it_not(made: Path) -> Non
         open_writer(changed(made, trigger + named))
 
 
-def test_the_statistics_of_analyze_are_no_foreign_part(made: Path) -> None:
-    """A person may run ANALYZE; what SQLite itself adds then is not taken for an attack."""
-    open_writer(changed(made, "ANALYZE"))[0].close()
-
-
 def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = changed(tmp_path / "a.db", "CREATE TABLE theirs(x)")
     before = path.read_bytes()
@@ -305,17 +290,12 @@ def test_spoilt_rows_are_a_sentence_and_not_a_crash(made: Path, spoiling: str) -
         open_writer(changed(made, spoiling))
 
 
-def test_a_schema_version_that_is_no_number_is_no_crash(made: Path) -> None:
+def test_a_schema_version_that_is_no_number_is_no_crash_nor_the_statistics_a_foreign_part(
+    made: Path,
+) -> None:
+    """A person may run ANALYZE; what SQLite itself adds then is not taken for an attack."""
     changed(made, "UPDATE meta SET value='many' WHERE key='schema_version'")
     connection, epoch, _ = open_writer(made)
     connection.close()
     assert epoch == 2
-
-
-def test_reading_needs_a_database_and_never_makes_one(made: Path) -> None:
-    with pytest.raises(HomeError, match="Start `aileron console` first"):
-        open_reader(made.with_name("b.db"))
-    assert not made.with_name("b.db").exists()
-    readonly = pytest.raises(sqlite3.OperationalError, match="readonly")
-    with closing(open_reader(made)) as connection, readonly:
-        connection.execute("DELETE FROM meta")
+    open_writer(changed(made, "ANALYZE"))[0].close()

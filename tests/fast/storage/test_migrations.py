@@ -35,6 +35,12 @@ from tests.support.frozen_clock import FrozenClock
 HOMES = Path(__file__).parent / "homes"
 TABLES = ("meta", "audit", "sessions", "runs", "pins")
 NOW = 1_795_500_000.0
+NEWER = {
+    "in meta": "UPDATE meta SET value = '99' WHERE key = 'schema_version'",
+    "in the header": "PRAGMA user_version = 99",
+    "without our tables": "".join(f"DROP TABLE {table};" for table in TABLES)
+    + "CREATE TABLE everything(is_different); PRAGMA user_version = 99",
+}
 
 
 @pytest.fixture
@@ -143,24 +149,21 @@ def test_nobody_writes_between_copy_and_steps(old: Path, monkeypatch: pytest.Mon
     assert refused == ["database is locked"]
 
 
-def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
-    migrated(old)
-    records = len(content(old)["audit"])
-    migrated(old)
-    assert len(content(old)["audit"]) == records
-    assert len(backups(old)) == 1
-    nowhere = tmp_path / "none" / "aileron.db"
-    migrate(nowhere)
-    assert not nowhere.parent.exists()
-
-
-def test_an_older_home_is_read_without_being_carried(old: Path) -> None:
+def test_an_older_home_is_read_without_being_carried_and_one_of_today_left_alone(old: Path) -> None:
     before = old.read_bytes()
     with closing(open_reader(old)) as connection:
         assert verify_home(connection, old.parent).ok
         assert len(list_records(connection)) == 30
     assert old.read_bytes() == before
     assert backups(old) == []
+    migrated(old)
+    records = len(content(old)["audit"])
+    migrated(old)
+    assert len(content(old)["audit"]) == records
+    assert len(backups(old)) == 1
+    nowhere = old.parent / "none" / "aileron.db"
+    migrate(nowhere)
+    assert not nowhere.parent.exists()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +213,15 @@ def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))
 
 
-def test_a_failed_step_leaves_a_home_as_it_was(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_lead_elsewhere_or_fail_leave_a_home_as_it_was(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statement = "ALTER TABLE runs ADD COLUMN other TEXT"
+    other = migrations.Migration(summary="Never.", statements=(statement,))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
+    with pytest.raises(HomeError, match="contains parts that Aileron did not create: runs"):
+        migrated(old)
+    assert schema(old) == set(SCHEMA_1)
     bad = migrations.Migration(summary="Never.", statements=("ALTER TABLE nothing ADD COLUMN x",))
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, bad))
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
@@ -219,15 +230,6 @@ def test_a_failed_step_leaves_a_home_as_it_was(old: Path, monkeypatch: pytest.Mo
         migrated(old)
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))
     assert backups(old) == []
-
-
-def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    statement = "ALTER TABLE runs ADD COLUMN other TEXT"
-    other = migrations.Migration(summary="Never.", statements=(statement,))
-    monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
-    with pytest.raises(HomeError, match="contains parts that Aileron did not create: runs"):
-        migrated(old)
-    assert schema(old) == set(SCHEMA_1)
 
 
 def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Path) -> None:
@@ -257,14 +259,6 @@ def test_copies_go_when_the_arguments_in_them_would(old: Path) -> None:
         os.utime(copy, (moment, moment))
         migrated(old)
         assert copy.exists() is there
-
-
-NEWER = {
-    "in meta": "UPDATE meta SET value = '99' WHERE key = 'schema_version'",
-    "in the header": "PRAGMA user_version = 99",
-    "without our tables": "".join(f"DROP TABLE {table};" for table in TABLES)
-    + "CREATE TABLE everything(is_different); PRAGMA user_version = 99",
-}
 
 
 @pytest.mark.parametrize("made", NEWER.values(), ids=NEWER)
