@@ -1,16 +1,19 @@
-"""What one read from the terminal gives: one key, or more than a person presses at once."""
+"""What one read from the terminal gives: one key or more; columns stay where they are, however wide it sees glyphs."""
 
 import os
 import threading
-from collections.abc import Set
+import unicodedata
+from collections.abc import Callable, Set
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len, get_character_cell_size, set_cell_size
 from textual.message import Message
 
+from aileron_core.text import inline
 from aileron_tui import key_timing
 from aileron_tui.key_timing import KeyTiming
 from aileron_tui.terminal.driver import (
@@ -20,8 +23,15 @@ from aileron_tui.terminal.driver import (
     TerminalGone,
     _Parser,
     input_kind,
+    pin_glyphs,
     split_replies,
 )
+from tests.support.attacks import ATTACKS
+from tests.support.terminal import Cells, joins_nothing
+
+LEFT, WIDTH = 40, 100
+ODD = st.sampled_from("👍🏽❤\ufe0f🇩🇪\u0903\u1161\u0301aж漢")
+FAILS = ["\x1b[99999999999u", "\x1b[97:65;2u", "\x1b[1114112u", "\x1b[0;0;1114112u"]
 
 
 @pytest.mark.parametrize(
@@ -44,17 +54,12 @@ def test_anything_that_came_with_a_key_makes_a_burst(text: str) -> None:
     assert input_kind(text) == "burst"
 
 
-def test_a_read_that_ends_within_a_character_is_a_burst() -> None:
-    assert input_kind("a", whole=False) == "burst"
-    assert input_kind("", whole=False) == "burst"
-
-
 def kind_beside(text: str, asked: Set[int]) -> InputKind:
     answers, typed = split_replies(text, asked)
     return input_kind(typed, answers=bool(answers))
 
 
-def test_the_mouse_and_the_terminals_own_answers_are_no_keys_and_taken_out() -> None:
+def test_the_mouse_and_the_terminals_answers_are_no_keys_and_half_a_character_is_a_burst() -> None:
     assert input_kind("\x1b[<35;10;10M") == "mouse"
     assert input_kind("\x1b[<0;1;1M\x1b[<0;1;1m") == "mouse"
     asked = {7, 8}
@@ -64,6 +69,8 @@ def test_the_mouse_and_the_terminals_own_answers_are_no_keys_and_taken_out() -> 
     assert kind_beside("\x1b[1;7Ra\x1b[1;8R", asked) == "key"
     assert kind_beside("aa\x1b[1;7R", asked) == "burst"
     assert split_replies("\x1b[1;8Rwo\x1b[1;7Rrds\x1b[1;9R", {7, 8}) == ([8, 7], "words\x1b[1;9R")
+    assert input_kind("a", whole=False) == "burst"
+    assert input_kind("", whole=False) == "burst"
 
 
 def test_an_answer_that_nobody_asked_for_was_typed() -> None:
@@ -78,9 +85,6 @@ def test_no_text_of_two_letters_is_taken_for_one_key(text: str) -> None:
     letters = sum(char in "ad\r" for char in text)
     if letters >= 2 or (letters and text.endswith("\x1b")):
         assert input_kind(text) != "key"
-
-
-FAILS = ["\x1b[99999999999u", "\x1b[97:65;2u", "\x1b[1114112u", "\x1b[0;0;1114112u"]
 
 
 @pytest.mark.parametrize("bad", FAILS)
@@ -195,3 +199,51 @@ def test_a_burst_never_seems_to_come_earlier_than_it_did(monkeypatch: pytest.Mon
     timing.on_input(late, cast("Any", model))
     assert bursts == [100.0]
     assert timing.pressed_at(late) == 100.0
+
+
+def narrow_width(char: str) -> int:
+    """A terminal that knows no emoji: each has one cell."""
+    size = get_character_cell_size(char)
+    return min(size, 1) if ord(char) >= 0x1F000 or unicodedata.category(char) == "So" else size
+
+
+def drawn_row(gist: str, width_of: Callable[[str], int]) -> list[str]:
+    """Return the cells of a row as Textual writes it whole: a list, then an item beside it."""
+    left = set_cell_size(gist, LEFT - 4)
+    frame = f"\x1b[1;1H\x1b[1m▌● {left} \x1b[0mLABEL ┃ value\x1b[2;1Hnext"
+    cells = Cells(WIDTH, 2, width_of=width_of)
+    cells.feed("\x1b[1;1H" + "¤" * WIDTH + pin_glyphs(frame))
+    assert cells.strangers == []
+    return cells.row(0)
+
+
+@pytest.mark.parametrize("width_of", [joins_nothing, narrow_width, get_character_cell_size])
+@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+def test_what_is_beside_a_text_stays_there(attack: object, width_of: Callable[[str], int]) -> None:
+    row = drawn_row(inline(attack.text).text, width_of)
+    assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
+    assert "¤" not in "".join(row[: LEFT + 13])
+
+
+@given(st.text(alphabet=st.characters() | ODD))
+def test_it_holds_for_any_text(text: str) -> None:
+    row = drawn_row(inline(text).text, joins_nothing)
+    assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=32, exclude_categories=("Cc", "Cs"))))
+def test_nothing_is_added_but_blanks_and_places(text: str) -> None:
+    frame = f"\x1b[1;1H\x1b[38;2;1;2;3m{text}\x1b[0m"
+    held = pin_glyphs(frame)
+    cells = Cells(max(cell_len(text), 1) + 4, 1)
+    cells.feed(held)
+    plain = Cells(max(cell_len(text), 1) + 4, 1)
+    plain.feed(frame)
+    assert cells.strangers == []
+    assert cells.text.replace(" ", "") == plain.text.replace(" ", "")
+    if text.isascii():
+        assert held == frame
+
+
+def test_text_before_the_first_place_is_left_alone() -> None:
+    assert pin_glyphs("\x1b]2;(3) aileron\x07👍🏽") == "\x1b]2;(3) aileron\x07👍🏽"
