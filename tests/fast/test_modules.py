@@ -10,17 +10,22 @@ from typing import Any
 
 import pytest
 
-SHAPE = Path(__file__).resolve().parents[2] / ".ci" / "shape.py"
+ROOT = Path(__file__).resolve().parents[2]
 BY_A_STRING = {
     "aileron_core.vault.os_keyring": "the package `keyring` is optional, and so are its modules",
     "aileron_tui.cli.options": "a command starts in a tenth of a second: what it calls is imported when it runs",
     "aileron_mcp.lazy_mount": "the package `mcp` takes half a second, and a console may never need it",
 }
 """The modules that may import by a string what no reader of imports sees, and why."""
+MAKERS = ("dataclass(", "define(", "frozen(", "attrs.")
+MANY = 5
+"""Classes of so many fields have two at least that differ in name or type."""
+ALLOWED = {("Look", "LookView"): "what the service answered stays in the core; this is shown of it"}
+"""Values that may have the same fields, by name, and why."""
 
 
 def read_shape() -> Any:
-    spec = importlib.util.spec_from_file_location("shape", SHAPE)
+    spec = importlib.util.spec_from_file_location("shape", ROOT / ".ci" / "shape.py")
     assert spec is not None
     assert spec.loader is not None
     shape = importlib.util.module_from_spec(spec)
@@ -79,14 +84,6 @@ def test_no_module_is_in_a_circle() -> None:
     texts = {name: path.read_text() for name, path in shape.MODULES.items()}
     some = {name: ast.parse(text) for name, text in texts.items() if "import_" in text}
     assert {name for name, tree in some.items() if named_in_strings(tree)} == {*BY_A_STRING}
-
-
-ROOT = Path(__file__).resolve().parents[2]
-MAKERS = ("dataclass(", "define(", "frozen(", "attrs.")
-MANY = 5
-"""Classes of so many fields have two at least that differ in name or type."""
-ALLOWED = {("Look", "LookView"): "what the service answered stays in the core; this is shown of it"}
-"""Values that may have the same fields, by name, and why."""
 
 
 def fields_of(node: ast.ClassDef) -> dict[str, str]:

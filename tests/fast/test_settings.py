@@ -37,14 +37,6 @@ def test_a_file_that_is_nested_too_deeply_is_refused_as_one_that_is_no_toml(tmp_
     assert "cannot be read" in setting_problems(tmp_path, "a = " + "[" * 5000)[""]
 
 
-def test_the_command_of_a_notification_is_read_word_by_word(tmp_path: Path) -> None:
-    """A list, as a program gets it: no shell will split it."""
-    text = '[notify]\nosc9 = "never"\ncommand = ["notify-send", "a b", "{count}"]'
-    said = NotifySettings(osc9="never", command=("notify-send", "a b", "{count}"))
-    assert load_text(tmp_path, text).notify == said
-    assert Settings().notify == NotifySettings(osc9="auto", command=())
-
-
 @pytest.mark.parametrize("url", ["http://a.example", "a.example", "https://me@a.example", 1])
 def test_a_mirror_is_an_https_url(tmp_path: Path, url: object) -> None:
     found = load_text(tmp_path, '[store]\nmirror = "https://files.example/aileron"')
@@ -53,7 +45,10 @@ def test_a_mirror_is_an_https_url(tmp_path: Path, url: object) -> None:
     assert "must be an https URL" in problems["store.mirror"]
 
 
-def test_the_paths_of_launches_and_every_key_of_the_console_are_read(tmp_path: Path) -> None:
+def test_paths_of_launches_every_key_of_the_console_and_the_words_of_a_command_are_read(
+    tmp_path: Path,
+) -> None:
+    """A list, as a program gets it: no shell will split it."""
     text = '[launch]\nread = ["~/a", "/b"]\nwrite = ["~/c"]\nhide = [".env", "~/d"]\n[launch.codex]\nargs = ["-x"]'
     found = load_text(tmp_path, text)
     assert found.paths == LaunchPaths(read=("~/a", "/b"), write=("~/c",), hide=(".env", "~/d"))
@@ -73,6 +68,10 @@ def test_the_paths_of_launches_and_every_key_of_the_console_are_read(tmp_path: P
     assert load_text(tmp_path, text).console == ConsoleSettings(
         theme="dark", glyphs="ascii", arm_ms=600, bell=False, lock_minutes=10, keys=keys
     )
+    text = '[notify]\nosc9 = "never"\ncommand = ["notify-send", "a b", "{count}"]'
+    said = NotifySettings(osc9="never", command=("notify-send", "a b", "{count}"))
+    assert load_text(tmp_path, text).notify == said
+    assert Settings().notify == NotifySettings(osc9="auto", command=())
 
 
 @pytest.mark.parametrize(

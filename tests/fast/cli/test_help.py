@@ -97,13 +97,10 @@ def test_what_a_command_calls_takes_what_it_parses(monkeypatch: pytest.MonkeyPat
     assert len(called) == len({*called}) > 35
 
 
-def test_the_page_has_every_exit_code() -> None:
+def test_the_page_has_every_exit_code_and_everything_that_lies_in_a_home() -> None:
     table = PAGE.partition("## Exit codes")[2].partition("## ")[0]
     codes = {value for name, value in vars(EXIT).items() if name.isupper()}
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == codes
-
-
-def test_the_page_has_everything_that_lies_in_a_home() -> None:
     table = PAGE.partition("## The home")[2].partition("### ")[0]
     named = {name.strip("/") for name in re.findall(r"`([^`]+)`", table)}
     later = {"policy.toml"}

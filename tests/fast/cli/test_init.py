@@ -63,7 +63,7 @@ def test_every_setting_stands_there_with_its_default(tmp_path: Path) -> None:
     assert named == dict(settings._KEYS), "name each setting in aileron_tui/suite/config.toml"
 
 
-def test_a_second_call_keeps_what_is_there(tmp_path: Path) -> None:
+def test_a_second_call_keeps_what_is_there_and_reports_settings_of_no_use(tmp_path: Path) -> None:
     home = tmp_path / "home"
     init_json(home)
     (home / "config.toml").write_text('[log]\nlevel = "debug"\n')
@@ -72,11 +72,6 @@ def test_a_second_call_keeps_what_is_there(tmp_path: Path) -> None:
     assert (home / "config.toml").read_text() == '[log]\nlevel = "debug"\n'
     assert init_json(home, "--example")["example"] == said["example"]
     assert len(list((home / "actions").iterdir())) == 3
-
-
-def test_settings_that_cannot_be_used_are_reported_at_once(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    init_json(home)
     (home / "config.toml").write_text("[log]\nlevel = 5\n")
     assert "log.level" in run_aileron("init", "--home", str(home), code=1)
 
@@ -125,7 +120,9 @@ def test_the_lines_begin_with_what_runs_this_very_installation(tmp_path: Path) -
         assert by_name or Path(program).samefile(own)
 
 
-def test_the_draft_that_it_names_is_in_the_service(tmp_path: Path) -> None:
+def test_the_draft_that_it_names_is_in_the_service_and_a_port_that_is_taken_is_a_sentence(
+    tmp_path: Path,
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-I", "-m", "aileron_tui.cli", "example", "--port", "0", "--json"],
         stdout=subprocess.PIPE, text=True, cwd=tmp_path,
@@ -140,9 +137,6 @@ def test_the_draft_that_it_names_is_in_the_service(tmp_path: Path) -> None:
         assert drafts[0]["id"] == EXAMPLE_DRAFT
         service.terminate()
         assert service.wait(10) == 0
-
-
-def test_a_port_that_is_taken_is_a_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         text = run_aileron("example", "--port", port, code=1)

@@ -14,16 +14,6 @@ from aileron_tui.cli.check import check_actions
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, exit_code, safe_json
 from tests.support.any_values import json_values
 
-
-@given(json_values())
-@example({"\x7f": ["\x1b[2J", "\x9b", "\u202e", "\ud800", "\x7f"]})
-def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
-    printed = safe_json(value)
-    assert printed.isascii()
-    assert printed.isprintable()
-    assert json.loads(printed) == value
-
-
 CODES = (
     (69, [errors.ConsoleUnavailable]),
     (77, [errors.Unauthorized, errors.Forbidden, errors.CapabilityDenied]),
@@ -37,6 +27,19 @@ OURS = {errors.InvalidArguments("x"): 2, errors.InternalError("x"): 70}
 OTHERS = {errors.NotFound("x"): 1, errors.ExternalApiError("x", status=500): 1}
 ANSWERED = dict.fromkeys(REFUSED, 77) | OURS | OTHERS
 SENT = [(errors.ConsoleErrorResponse(each.to_failure()), code) for each, code in ANSWERED.items()]
+WORDS = st.sampled_from(
+    ["+++\n", "[[inputs]]\n", "name = ", '"\\u001b[2J"', "\n", "[", "]", "é\u202e", "x = 1\n"]
+)
+DATA = st.one_of(st.binary(max_size=50), st.lists(WORDS).map("".join).map(str.encode))
+
+
+@given(json_values())
+@example({"\x7f": ["\x1b[2J", "\x9b", "\u202e", "\ud800", "\x7f"]})
+def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
+    printed = safe_json(value)
+    assert printed.isascii()
+    assert printed.isprintable()
+    assert json.loads(printed) == value
 
 
 @pytest.mark.parametrize(("error", "code"), [*RAISED, *SENT, (CliError(EXIT.PENDING, "x"), 75)])
@@ -68,12 +71,6 @@ def test_a_run_half_way_says_what_finished(status: str, capsys: pytest.CaptureFi
     assert "\x1b" not in said
     assert _report(context, {"status": status}) == 76
     assert "completed" not in capsys.readouterr().out
-
-
-WORDS = st.sampled_from(
-    ["+++\n", "[[inputs]]\n", "name = ", '"\\u001b[2J"', "\n", "[", "]", "é\u202e", "x = 1\n"]
-)
-DATA = st.one_of(st.binary(max_size=50), st.lists(WORDS).map("".join).map(str.encode))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

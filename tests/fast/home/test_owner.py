@@ -37,15 +37,20 @@ def prepared(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def owned(prepared: Home) -> Iterator[Home]:
+def lock(prepared: Home) -> Iterator[HomeLock]:
     lock = HomeLock(prepared)
-    lock.acquire()
-    yield prepared
+    yield lock
     lock.release()
 
 
+@pytest.fixture
+def owned(prepared: Home, lock: HomeLock) -> Home:
+    lock.acquire()
+    return prepared
+
+
 def holding(home: Home) -> "subprocess.Popen[bytes]":
-    """Return a process that owns the home as soon as it has written a line."""
+    """Return a process that owns the home."""
     code = (
         "import sys; from pathlib import Path\n"
         "from aileron_core.home.layout import Home, HomeLock\n"
@@ -53,7 +58,10 @@ def holding(home: Home) -> "subprocess.Popen[bytes]":
         "print(flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(home.path)]
-    return subprocess.Popen(command, stdin=PIPE, stdout=PIPE, bufsize=0)
+    child = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, bufsize=0)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"\n"
+    return child
 
 
 def test_another_users_home_has_no_owner(owned: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,14 +143,13 @@ class PagedFile(io.FileIO):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 def test_the_owner_is_found_while_other_locks_come_and_go(
-    tmp_path: Path, prepared: Home, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, prepared: Home, lock: HomeLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regression: on a busy machine a command said that no console runs, one time in fifty.
 
     The kernel counts the lines that it has given: where locks end after the first page, the second
     begins as many lines too late.
     """
-    lock = HomeLock(prepared)
     processors = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(processors)})  # the kernel has a list of locks for each
     with ExitStack() as others:
@@ -164,28 +171,22 @@ def test_the_owner_is_found_while_other_locks_come_and_go(
         monkeypatch.setattr(owner, "open", paged, raising=False)
         assert lock_owner(prepared.path) == os.getpid()
     assert len(reads) > 1, "the first reading found it: this proves nothing"
-    lock.release()
 
 
-def test_a_home_is_opened_while_somebody_asks_who_owns_it(prepared: Home) -> None:
+def test_a_home_is_opened_while_somebody_asks_who_owns_it(prepared: Home, lock: HomeLock) -> None:
     """Who asks holds a shared lock for a moment; a console that starts then does not give up."""
     handle = os.open(prepared.path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_SH)
     threading.Timer(0.1, os.close, [handle]).start()
-    lock = HomeLock(prepared)
     lock.acquire()
     assert lock_owner(prepared.path) == os.getpid()
-    lock.release()
 
 
 def test_a_console_that_was_restarted_while_it_was_asked_for_is_believed(
-    prepared: Home, monkeypatch: pytest.MonkeyPatch
+    prepared: Home, lock: HomeLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that held the lock before the connection is not the one that answers it."""
-    lock = HomeLock(prepared)
     with holding(prepared) as before, bind_unix(prepared.socket):
-        assert before.stdout is not None
-        assert before.stdout.readline() == b"\n"
 
         def restarted(path: str, timeout: float) -> socket.socket:
             before.kill()
@@ -196,7 +197,6 @@ def test_a_console_that_was_restarted_while_it_was_asked_for_is_believed(
         monkeypatch.setattr(owner, "connect_unix", restarted)
         with connect_to_owner(prepared.path, 5) as connection:
             assert peer_of(connection) == (os.getpid(), os.getuid())
-    lock.release()
 
 
 def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
@@ -253,17 +253,13 @@ def test_the_owner_is_found_on_btrfs_too(owned: Home, monkeypatch: pytest.Monkey
     assert lock_owner(owned.path) == os.getpid()
 
 
-def test_the_lock_ends_with_its_process(prepared: Home) -> None:
+def test_the_lock_ends_with_its_process(prepared: Home, lock: HomeLock) -> None:
     with holding(prepared) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"\n"
         assert lock_owner(prepared.path) == child.pid
         with pytest.raises(HomeError, match=f"process {child.pid}"):
             HomeLock(prepared).acquire()
         child.kill()
-    lock = HomeLock(prepared)
     lock.acquire()
-    lock.release()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '"x"', "\x00"])
