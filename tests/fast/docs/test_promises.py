@@ -35,7 +35,7 @@ def promises() -> tuple[Promise, ...]:
 
 
 @cache
-def sections(page: str) -> dict[str, str]:
+def sections(page: str | Path) -> dict[str, str]:
     """Return the text below each heading of a page, by the heading's anchor on GitHub."""
     found: dict[str, str] = {}
     anchor, fenced = "", False
@@ -43,7 +43,8 @@ def sections(page: str) -> dict[str, str]:
         fenced ^= line.startswith("```")
         heading = None if fenced else _HEADING.fullmatch(line)
         if heading:
-            anchor = re.sub(r"[^\w\- ]", "", heading[1].strip().lower()).replace(" ", "-")
+            shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).strip().lower()
+            anchor = re.sub(r"[^\w\- ]", "", shown).replace(" ", "-")
             found[anchor] = ""
         else:
             found[anchor] = found.get(anchor, "") + line + "\n"

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from aileron_core import __version__
 from aileron_core.actions.load import load_action
 from aileron_tui.cli.commands import aileron
+from tests.fast.docs.test_promises import sections
 
 ROOT = Path(__file__).resolve().parents[3]
 _NAMED = re.compile(
@@ -36,6 +36,9 @@ _CLAUSE = re.compile(
 )
 """A point of a plan, such as a letter and a number in brackets or before a sentence."""
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
+GENERATED = ROOT / "docs" / "command-line.md"
+PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").glob("*.md")} - {GENERATED})]
+CONNECTORS = sorted((ROOT / "examples" / "connectors").glob("*/README.md"))
 
 
 def tracked(*patterns: str) -> Iterator[tuple[str, str]]:
@@ -46,35 +49,21 @@ def tracked(*patterns: str) -> Iterator[tuple[str, str]]:
             yield name, (ROOT / name).read_text(encoding="utf-8")
 
 
-@cache
-def anchors(page: Path) -> frozenset[str]:
-    text = page.read_text(encoding="utf-8")
-    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    found: set[str] = set()
-    for heading in re.findall(r"^#+ +(.*)$", text, re.MULTILINE):
-        shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip()
-        found.add(re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-"))
-    return frozenset(found)
-
-
-def test_every_page_and_heading_that_a_file_names_is_there() -> None:
+def test_every_page_and_heading_that_a_file_names_or_a_page_links_is_there() -> None:
     missing = [
         f"{name}: {page}#{anchor}" if anchor else f"{name}: {page}"
         for name, text in tracked("*.py", "*.md", "*.toml", "Makefile")
         for page, anchor in _NAMED.findall(text)
-        if not (ROOT / page).is_file() or (anchor and anchor not in anchors(ROOT / page))
+        if not (ROOT / page).is_file() or (anchor and anchor not in sections(page))
     ]
     assert missing == []
-
-
-def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
     missing: list[str] = []
     for name, text in tracked("*.md"):
         for target, anchor in _LINK.findall(text):
             if ":" in target:
                 continue
             page = (ROOT / name).parent / target if target else ROOT / name
-            if not page.exists() or (anchor and anchor not in anchors(page)):
+            if not page.exists() or (anchor and anchor not in sections(page)):
                 missing.append(f"{name}: {target}#{anchor}")
     assert missing == []
 
@@ -118,11 +107,6 @@ def test_the_first_heading_of_the_changelog_is_unreleased_or_the_version() -> No
     assert headings[0] in ("Unreleased", __version__)
 
 
-GENERATED = ROOT / "docs" / "command-line.md"
-PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").glob("*.md")} - {GENERATED})]
-CONNECTORS = sorted((ROOT / "examples" / "connectors").glob("*/README.md"))
-
-
 def commands_in(page: Path) -> list[list[str]]:
     """Return the words of each line of *page* that calls `aileron`, without what a shell does with its output."""
     lines = (line[4:] for line in page.read_text().splitlines() if line.startswith("    aileron "))
@@ -130,27 +114,17 @@ def commands_in(page: Path) -> list[list[str]]:
     return [list(takewhile(lambda word: word not in (">", "|", "&"), words)) for words in typed]
 
 
-def parameters_of(words: list[str]) -> dict[str, object]:
-    """Return the parameters that *words* give to the command that they name.
-
-    Raises:
-        click.UsageError: there is no such command, or an option or argument is wrong.
-    """
-    command: click.Command = aileron
-    context = click.Context(command, info_name=words.pop(0))
-    while isinstance(command, click.Group):
-        _, found, words = command.resolve_command(context, words)
-        assert found is not None
-        command, context = found, click.Context(found, parent=context, info_name=found.name)
-    command.parse_args(context, words)
-    return context.params
-
-
 @pytest.mark.parametrize("page", [*PAGES, *CONNECTORS], ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_command_on_a_page_can_be_typed(page: Path) -> None:
     for words in commands_in(page):
+        command: click.Command = aileron
+        context, rest = click.Context(command, info_name=words[0]), words[1:]
         try:
-            parameters_of([*words])
+            while isinstance(command, click.Group):
+                _, found, rest = command.resolve_command(context, rest)
+                assert found is not None
+                command, context = found, click.Context(found, parent=context, info_name=found.name)
+            command.parse_args(context, rest)
         except click.UsageError as error:
             pytest.fail(f"{shlex.join(words)}: {error.message}")
 

@@ -67,14 +67,7 @@ def test_an_agent_is_told_of_these_states_alone() -> None:
     assert documented == {"pending_approval", *FINAL}
 
 
-def test_the_error_body_has_these_members_in_this_order() -> None:
-    documented = re.search(r'"error": {(.*?)}', section("Errors"))
-    assert documented is not None
-    body = Failure(class_="x", message="").to_json()
-    assert re.findall(r'"(\w+)"', documented[1]) == list(body)
-
-
-def test_error_classes_have_these_statuses_and_may_be_tried_again_or_not() -> None:
+def test_errors_have_these_members_and_classes_these_statuses_which_may_be_retried_or_not() -> None:
     table = [(name, *rest) for classes, *rest in rows("Errors") for name in names_listed(classes)]
     assert {name: int(status) for name, status, _ in table} == STATUS
     documented = {name: word for name, _, word in table if word in ("yes", "no")}
@@ -82,6 +75,10 @@ def test_error_classes_have_these_statuses_and_may_be_tried_again_or_not() -> No
     again = {each.class_ for each in _below(AileronError) if each.retriable}
     assert documented == {name: "yes" if name in again else "no" for name in documented}
     assert STATUS.keys() - documented.keys() == {"external_api_error"}
+    members = re.search(r'"error": {(.*?)}', section("Errors"))
+    assert members is not None
+    body = Failure(class_="x", message="").to_json()
+    assert re.findall(r'"(\w+)"', members[1]) == list(body)
 
 
 def _below(error: type[AileronError]) -> set[type[AileronError]]:
@@ -112,14 +109,11 @@ def _written(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def test_limits_that_nobody_sets() -> None:
+def test_limits_that_nobody_sets_and_those_of_an_action_file() -> None:
     settable = {"expires_seconds", "wall_seconds", "memory_mib"}
     named = [(of, each.name) for of in (GateSettings(), Limits()) for each in fields(of)]
     known = [getattr(holder, name) for holder, name in named if name not in settable]
     assert [float(value) for _, value in rows("Defaults", 1)] == known
-
-
-def test_limits_of_an_action_file() -> None:
     documented = section("Defaults")
     for name in ("wall_seconds", "memory_mib"):
         value = getattr(ActionLimits(), name)
@@ -151,14 +145,11 @@ def test_the_digest_covers_these_members(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sorted(documented) == sorted(covered[0])
 
 
-def test_the_columns_of_the_audit() -> None:
-    documented = re.search(r"`audit\((.*?)\)`", section("Audit records"))
-    assert documented is not None
+def test_the_columns_of_the_audit_every_event_that_is_recorded_and_who_acts_in_it() -> None:
+    columns = re.search(r"`audit\((.*?)\)`", section("Audit records"))
+    assert columns is not None
     (statement,) = (each for each in SCHEMA if each.startswith("CREATE TABLE audit("))
-    assert documented[1].split(", ") == re.findall(r"(\w+) (?:INTEGER|TEXT|BLOB)", statement)
-
-
-def test_every_event_that_is_recorded_and_who_acts_in_it() -> None:
+    assert columns[1].split(", ") == re.findall(r"(\w+) (?:INTEGER|TEXT|BLOB)", statement)
     documented = {e: actor for actor, events in rows("Events") for e in names_listed(events)}
     known = {*AuditEvent} - {AuditEvent.AUDIT_UNREADABLE}
     assert documented == {str(each): each.actor for each in known}
