@@ -1,4 +1,4 @@
-"""For any bytes: an action, or every problem; nothing else."""
+"""For any bytes: an action or a manifest, or every problem; nothing else."""
 
 import json
 import tomllib
@@ -13,6 +13,7 @@ from aileron_core.actions.load import load_action, read_action
 from aileron_core.actions.model import Action
 from aileron_core.actions.positions import locate
 from aileron_core.canonical import canonical
+from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.errors import FileProblems, InvalidArguments
 from tests.support.any_values import json_values
 
@@ -93,6 +94,28 @@ WORDS = [
     "true", "false", "1", "-1", "1e999", "nan", "9007199254740993", "2026-01-02", "03:04:05",
     "${args.to}", "${", "}", "\r", "\x00", "\x1b", "\u202e", "é", " ", "\t", "a", "a.b",
 ]  # fmt: skip
+KEY = st.one_of(st.sampled_from(["a", "b", "c-1"]), st.text(max_size=4))
+NUMBER = st.integers(-(2**60), 2**60)
+SCALAR = st.booleans() | NUMBER | st.text(max_size=6) | st.dates() | st.just("[x]\n# = {")
+VALUE = st.recursive(
+    SCALAR,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEY, inner, max_size=3)),
+)
+JSON_VALUE = json_values(st.text(alphabet=st.characters(), max_size=4), st.integers() | st.floats())
+LIMIT = JSON_VALUE | st.lists(st.text(max_size=2), max_size=3)
+LENIENT_ARGS = st.fixed_dictionaries(
+    {"to": st.text(max_size=3), "teamId": st.text(max_size=3)},
+    optional={"count": st.integers(-3, 3), "filter": JSON_VALUE, "limit": LIMIT},
+)
+PLANTED = ["broken = ", 'broken = "open', "broken 1", "broken = [1 2]", '"a" = 1 2']
+_TABLES = ["connector", "capabilities", "network", "credential", "oauth2", "spawn", "hosts"]
+_MEMBERS = ["kind", "name", "version", "idempotency", "default", "format", "scopes", "programs"]
+_KEYS = st.sampled_from([*_TABLES, *_MEMBERS, "x"])
+_TEXTS = ['"a"', '"local://a/b"', '"1.0.0"', '"oauth2"', '"api_key"', '"{key}"']
+_OTHERS = ["1", "1.5", "true", "[]", "[1]", '["a:1"]', "{}", "[{}]", "2020-01-01", "nan"]
+_VALUES = st.sampled_from([*_TEXTS, *_OTHERS, '{a = {argv = ["x"]}}'])
+_HEADERS = st.lists(_KEYS, min_size=1, max_size=3).map(lambda keys: f"[{'.'.join(keys)}]")
+_LINES = st.one_of(_HEADERS, st.tuples(_KEYS, _VALUES).map(" = ".join))
 
 
 def edited(of: tuple[bytes, list[tuple[int, int, bytes]]]) -> bytes:
@@ -169,15 +192,6 @@ def test_the_finder_of_positions_never_raises(text: str) -> None:
         assert 1 <= column <= len(lines[line - 1]) + 1
 
 
-KEY = st.one_of(st.sampled_from(["a", "b", "c-1"]), st.text(max_size=4))
-NUMBER = st.integers(-(2**60), 2**60)
-SCALAR = st.booleans() | NUMBER | st.text(max_size=6) | st.dates() | st.just("[x]\n# = {")
-VALUE = st.recursive(
-    SCALAR,
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEY, inner, max_size=3)),
-)
-
-
 def toml(value: Any) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{toml(key)} = {toml(item)}" for key, item in value.items()) + " }"
@@ -209,9 +223,6 @@ def test_finder_and_parser_agree_on_toml(top: dict[str, Any], tables: list[dict[
     assert set(locate(text)) == paths(tomllib.loads(text))
 
 
-JSON_VALUE = json_values(st.text(alphabet=st.characters(), max_size=4), st.integers() | st.floats())
-
-
 @given(st.one_of(JSON_VALUE, st.dictionaries(st.sampled_from(["to", "count", "x"]), JSON_VALUE)))
 def test_any_arguments_are_taken_or_refused_and_what_is_taken_can_be_digested(args: Any) -> None:
     action = loaded(VALID)
@@ -225,13 +236,6 @@ def test_any_arguments_are_taken_or_refused_and_what_is_taken_can_be_digested(ar
     assert set(taken) <= {"to", "count"}
     assert isinstance(taken["to"], str)
     assert type(taken.get("count", 0)) is int
-
-
-LIMIT = JSON_VALUE | st.lists(st.text(max_size=2), max_size=3)
-LENIENT_ARGS = st.fixed_dictionaries(
-    {"to": st.text(max_size=3), "teamId": st.text(max_size=3)},
-    optional={"count": st.integers(-3, 3), "filter": JSON_VALUE, "limit": LIMIT},
-)
 
 
 @given(LENIENT_ARGS)
@@ -250,9 +254,6 @@ def test_what_is_taken_leniently_fits_the_schema_that_agents_were_given(args: An
         assert canonical(taken) == canonical(given_args)
 
 
-PLANTED = ["broken = ", 'broken = "open', "broken 1", "broken = [1 2]", '"a" = 1 2']
-
-
 @given(st.dictionaries(st.integers(1, 60), st.sampled_from(PLANTED), min_size=1), st.booleans())
 def test_the_first_fault_is_found_where_it_was_planted(planted: dict[int, str], crlf: bool) -> None:
     lines = VALID.decode().split("\n")
@@ -266,3 +267,23 @@ def test_the_first_fault_is_found_where_it_was_planted(planted: dict[int, str], 
     (problem,) = read_action(data, "any.md").problems
     assert (problem.class_, problem.line) == ("parse_error", first + 1)
     assert problem.message.startswith("invalid TOML: ")
+
+
+def _read(data: bytes) -> Manifest | None:
+    try:
+        return parse_manifest(data, "m.toml")
+    except FileProblems as error:
+        problems = error.problems
+    assert problems
+    assert all(p.class_ in {"parse_error", "validation_error"} for p in problems)
+    return None
+
+
+@given(st.binary(max_size=200), st.lists(_LINES, max_size=12))
+def test_any_bytes_or_words_end_as_manifest_or_problems(data: bytes, lines: list[str]) -> None:
+    _read(data)
+    head = '[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
+    manifest = _read((head + "\n".join(lines)).encode())
+    if manifest is not None:
+        assert manifest.name == "local://a/b"
+        assert all(host == host.lower() and ":" in host for host in manifest.hosts)

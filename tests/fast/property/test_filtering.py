@@ -44,17 +44,15 @@ def test_every_term_takes_part_or_is_reported(parts: list[str]) -> None:
 
 
 @given(st.lists(terms, max_size=4), terms, rows)
-def test_one_more_term_shows_no_more_rows(parts: list[str], more: str, row: FilterFields) -> None:
+def test_one_more_term_shows_no_more_rows_and_an_empty_filter_every_row(
+    parts: list[str], more: str, row: FilterFields
+) -> None:
     text = " ".join(part for part in parts if part != '"open')
     before, after = parse(text, FIELDS), parse(f"{text} {more}", FIELDS)
     if after.query.matches(row, NOW):
         assert before.query.matches(row, NOW)
     if len(after.problems) > len(before.problems):
         assert after.query == before.query
-
-
-@given(rows)
-def test_an_empty_filter_shows_every_row(row: FilterFields) -> None:
     assert parse("   ", FIELDS).query == EVERYTHING
     assert EVERYTHING.matches(row, NOW)
     assert not EVERYTHING

@@ -32,6 +32,16 @@ PRINTED = st.one_of(
     ANSWERS.map(lambda value: json.dumps(value).encode()),
     st.tuples(ANSWERS, st.integers(0, 60)).map(lambda pair: json.dumps(pair[0]).encode()[: pair[1]]),
 )  # fmt: skip
+MEMBERS = st.sampled_from(["method", "url", "headers", "body", "credential", "x"])
+ENVELOPES = st.dictionaries(MEMBERS, JSON)
+SPACE = st.text(" \t\r\n", max_size=3)
+KEYS = st.text(max_size=5) | st.sampled_from(["method", "url", "headers", "body"])
+HOSTS = st.one_of(
+    st.text(max_size=30),
+    st.text(string.digits + "xXabcdef.", max_size=20),
+    st.text(string.hexdigits + ":.[]%", max_size=30).map("[{}]".format),
+    st.ip_addresses().map(lambda ip: f"[{ip}]" if ip.version == 6 else str(ip)),
+)
 
 
 @given(PRINTED, st.sampled_from(["returned", "exited"]), st.sampled_from([0, 1, 2, -1]), st.binary(max_size=50))  # fmt: skip
@@ -52,10 +62,6 @@ def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int,
     assert len(result.failure.message) < 3000
 
 
-MEMBERS = st.sampled_from(["method", "url", "headers", "body", "credential", "x"])
-ENVELOPES = st.dictionaries(MEMBERS, JSON)
-
-
 @given(st.one_of(st.binary(max_size=100), ENVELOPES.map(lambda value: json.dumps(value).encode())))
 @example(b'{"url": "x", "body": "\\ud800"}')
 @example(b'{"url": "x", "headers": {"a": null}}')
@@ -72,18 +78,12 @@ def test_any_bytes_are_a_request_or_a_value_error(data: bytes) -> None:
     assert 0 < len(words) < 100
 
 
-SPACE = st.text(" \t\r\n", max_size=3)
-
-
 def finite(value: Any) -> bool:
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
         return False
     return True
-
-
-KEYS = st.text(max_size=5) | st.sampled_from(["method", "url", "headers", "body"])
 
 
 @given(st.lists(st.tuples(KEYS, JSON | st.text()), max_size=6), st.lists(SPACE, min_size=28, max_size=28))  # fmt: skip
@@ -128,14 +128,6 @@ def test_a_request_is_large_only_by_its_texts(data: bytes, words: str) -> None:
         read_envelope(data, at_once)
     large = read_envelope(b'{"url": "x", "body": "' + b"{}," * 1_000_000 + b'"}', at_once)
     assert large.body == b"{}," * 1_000_000
-
-
-HOSTS = st.one_of(
-    st.text(max_size=30),
-    st.text(string.digits + "xXabcdef.", max_size=20),
-    st.text(string.hexdigits + ":.[]%", max_size=30).map("[{}]".format),
-    st.ip_addresses().map(lambda ip: f"[{ip}]" if ip.version == 6 else str(ip)),
-)
 
 
 @given(HOSTS, st.integers(-5, 70_000))

@@ -19,6 +19,8 @@ from tests.support.any_values import json_values
 
 LONG = st.text(min_size=60, max_size=300)
 VALUES = json_values(st.text(max_size=5) | LONG, st.integers())
+LEAF = st.integers(0, 9) | st.text('[]{}N"\\', max_size=3) | st.text("x]", min_size=65, max_size=70)
+BLOCKS = st.lists(st.dictionaries(st.sampled_from(["list", "t"]), LEAF | st.lists(st.lists(LEAF, max_size=2))), max_size=8)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -76,10 +78,6 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
         load_json(long.encode(), at_once, convert_long_string=lambda found: read(found, at_once))
     escaped = f'["{"x" * 100}\\{half}"]'
     assert load_slices(escaped.encode()) == json.loads(escaped)
-
-
-LEAF = st.integers(0, 9) | st.text('[]{}N"\\', max_size=3) | st.text("x]", min_size=65, max_size=70)
-BLOCKS = st.lists(st.dictionaries(st.sampled_from(["list", "t"]), LEAF | st.lists(st.lists(LEAF, max_size=2))), max_size=8)  # fmt: skip
 
 
 @given(st.permutations(["list", "rest", "x", "y"]), st.data(), st.sampled_from([None, 1]))

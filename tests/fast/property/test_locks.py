@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 from aileron_core.runs.locks import ConnectorLocks
 
 KEYS = [("local://a/one", None), ("local://a/two", None)]
+# Both: leave and cancel without a turn of the loop in between.
+LEAVING = st.tuples(st.sampled_from(["leave", "cancel", "both"]), st.integers(0, 20), st.booleans())
+COMING = st.tuples(st.just("come"), st.integers(1, 3), st.booleans())
+STEPS = st.lists(COMING | LEAVING, max_size=30)
 
 
 @dataclass
@@ -62,13 +66,10 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-# Both: leave and cancel without a turn of the loop in between.
-LEAVING = st.tuples(st.sampled_from(["leave", "cancel", "both"]), st.integers(0, 20), st.booleans())
-COMING = st.tuples(st.just("come"), st.integers(1, 3), st.booleans())
-STEPS = st.lists(COMING | LEAVING, max_size=30)
-
-
-async def _play(steps: list[tuple[str, int, bool]]) -> None:
+@given(STEPS)
+async def test_alone_means_alone_and_a_waiter_may_cancel(
+    steps: list[tuple[str, int, bool]],
+) -> None:
     locks, floor = ConnectorLocks(), Floor()
     users: list[User] = []
     for what, number, flag in steps:
@@ -100,13 +101,6 @@ async def _play(steps: list[tuple[str, int, bool]]) -> None:
     assert last.inside
     last.go.set()
     await last.task
-
-
-@given(STEPS)
-async def test_alone_means_alone_and_a_waiter_may_cancel(
-    steps: list[tuple[str, int, bool]],
-) -> None:
-    await _play(steps)
 
 
 async def test_a_waiting_gated_run_goes_before_ungated_ones_that_come_later() -> None:

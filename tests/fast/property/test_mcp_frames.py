@@ -20,6 +20,7 @@ FAILURES = st.fixed_dictionaries(
     {"class": TEXT, "message": TEXT, "audit_id": TEXT, "retriable": st.booleans(),
      "boundary": TEXT, "details": st.dictionaries(TEXT, JSON)}
 )  # fmt: skip
+REFUSALS = st.builds(Failure, class_=TEXT, message=TEXT, details=st.dictionaries(TEXT, JSON))
 OUTPUTS = {"output": JSON, "steps": st.dictionaries(TEXT, JSON)}
 DONE = st.fixed_dictionaries({"status": st.just("completed"), "audit_id": TEXT}, optional=OUTPUTS)
 PENDING = st.fixed_dictionaries(
@@ -34,6 +35,10 @@ RESULTS = st.fixed_dictionaries(
                         "digest_words": st.lists(TEXT, min_size=3, max_size=3),
                         "reason": st.none() | TEXT, "failure": st.none() | FAILURES},
 )  # fmt: skip
+MESSAGES = st.fixed_dictionaries(
+    {"id": st.integers() | TEXT, "method": st.sampled_from(["tools/call", "tools/list", "\n"]) | TEXT},
+    optional={"jsonrpc": JSON, "params": JSON | st.fixed_dictionaries({"name": JSON, "_meta": JSON})},
+)  # fmt: skip
 
 
 def is_result(result: Any) -> None:
@@ -46,20 +51,16 @@ def is_result(result: Any) -> None:
     json.dumps(result, ensure_ascii=False).encode()
 
 
-@given(DONE | PENDING)
-def test_any_answer_to_a_call_is_a_tool_result(answer: Any) -> None:
+@given(DONE | PENDING, REFUSALS)
+def test_any_answer_to_a_call_and_any_refusal_is_a_tool_result(answer: Any, no: Failure) -> None:
     is_result(tool_results.run_result(answer))
+    is_result(tool_results.run_result(no))
 
 
 @given(RESULTS, st.none() | PENDING)
 def test_however_an_approval_stands_it_is_a_tool_result(body: Any, asked: Any) -> None:
     is_result(tool_results.approval_result(body, asked))
     is_result(tool_results.withdrawal_result(body))
-
-
-@given(TEXT, TEXT, st.dictionaries(TEXT, JSON))
-def test_any_refusal_is_a_tool_result(class_: str, message: str, details: Any) -> None:
-    is_result(tool_results.run_result(Failure(class_=class_, message=message, details=details)))
 
 
 @given(st.dictionaries(st.sampled_from(["approval_id", "wait_seconds", "x"]), JSON), st.booleans())
@@ -75,12 +76,6 @@ def test_any_arguments_of_our_own_tools_are_a_query_or_problems(args: Any, may_w
         return
     assert problems
     assert all(p["argument"] and p["problem"] for p in problems)
-
-
-MESSAGES = st.fixed_dictionaries(
-    {"id": st.integers() | TEXT, "method": st.sampled_from(["tools/call", "tools/list", "\n"]) | TEXT},
-    optional={"jsonrpc": JSON, "params": JSON | st.fixed_dictionaries({"name": JSON, "_meta": JSON})},
-)  # fmt: skip
 
 
 @given(st.one_of(st.binary(max_size=200), JSON.map(lambda value: json.dumps(value).encode())))

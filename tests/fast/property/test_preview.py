@@ -25,6 +25,15 @@ OUTPUT = st.one_of(VALUE, st.dictionaries(KEY, st.one_of(VALUE, HEADERS), max_si
 STEP = KEY | st.sampled_from(["1", "-1", "²", "9" * 5000])
 PATH = st.lists(STEP, min_size=1).map(".".join)
 RENDER = st.dictionaries(st.sampled_from(["A", "B", "C"]), PATH)
+LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+NAMES = st.sampled_from(["a", "b", "name", "value"])
+FILLED = st.recursive(LEAF, lambda e: st.lists(e, max_size=3) | st.dictionaries(NAMES, e))
+REFERENCES = ["${args.x}", "${args.teamId}", "${s.a}", "${s.a.0}", "${s.b.name}", "${q.a}"]
+PIECE = st.sampled_from([*REFERENCES, "text ", "$", "{", "}", "${", ""])
+STRING = st.lists(PIECE, max_size=4).map("".join)
+LISTED = st.recursive(STRING | LEAF, lambda inner: st.lists(inner, max_size=3))
+TEMPLATE = st.dictionaries(st.text(max_size=3), LISTED)
+HOSTILE = st.sampled_from(["${args.teamId}", "${s.a}", "${", "$${args.x}", "}"])
 
 
 def preview_of(render: dict[str, str]) -> Preview:
@@ -67,17 +76,6 @@ def test_answers_differ_where_digests_do(before: Any, after: Any, render: dict[s
     if json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True):
         assert not drift
     assert len(drift.other_paths) == min(drift.other_count, 50)
-
-
-LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
-NAMES = st.sampled_from(["a", "b", "name", "value"])
-FILLED = st.recursive(LEAF, lambda e: st.lists(e, max_size=3) | st.dictionaries(NAMES, e))
-REFERENCES = ["${args.x}", "${args.teamId}", "${s.a}", "${s.a.0}", "${s.b.name}", "${q.a}"]
-PIECE = st.sampled_from([*REFERENCES, "text ", "$", "{", "}", "${", ""])
-STRING = st.lists(PIECE, max_size=4).map("".join)
-LISTED = st.recursive(STRING | LEAF, lambda inner: st.lists(inner, max_size=3))
-TEMPLATE = st.dictionaries(st.text(max_size=3), LISTED)
-HOSTILE = st.sampled_from(["${args.teamId}", "${s.a}", "${", "$${args.x}", "}"])
 
 
 @given(TEMPLATE, FILLED, st.one_of(FILLED, HOSTILE))

@@ -21,18 +21,17 @@ executing -> completed failed unknown pending awaiting_vault
 """
 
 
-def test_the_table_has_exactly_the_edges_that_are_drawn_here() -> None:
+def test_the_table_has_exactly_the_edges_drawn_here_and_six_ends_and_cannot_be_changed() -> None:
     lines = [line.partition(" -> ") for line in DRAWN.strip().splitlines()]
     drawn = {(source, target) for source, _, targets in lines for target in targets.split()}
     assert {(str(source), str(target)) for (source, _), target in TRANSITIONS.items()} == drawn
-
-
-def test_final_states_are_the_six_ends() -> None:
     final = {str(state) for state in FINAL}
     assert final == {"completed", "failed", "unknown", "denied", "expired", "withdrawn"}
     assert final == FINAL_STATES
     assert set(get_args(ShownState)) == {str(state) for state in RunState}
     assert OPEN.isdisjoint(FINAL)
+    with pytest.raises(TypeError):
+        TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
 
 
 @given(st.sampled_from(RunState), st.sampled_from(RunEvent))
@@ -46,12 +45,7 @@ def test_each_state_and_event_either_moves_or_raises(state: RunState, event: Run
             assert advance(state, event) is expected
 
 
-def test_the_table_cannot_be_changed_while_it_runs() -> None:
-    with pytest.raises(TypeError):
-        TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
-
-
-def test_a_person_stands_before_every_effect_and_it_begins_once() -> None:
+def test_a_gated_run_starts_once_from_a_persons_yes_and_from_nowhere_else() -> None:
     """Executing comes from approved, approved from checking, checking from a person's yes.
 
     After executing a run waits again only if it was brought back on purpose.
@@ -69,9 +63,6 @@ def test_a_person_stands_before_every_effect_and_it_begins_once() -> None:
             assert source is RunState.EXECUTING
         if source is RunState.EXECUTING and target not in FINAL:
             assert event in (RunEvent.ASK_AGAIN, RunEvent.NEED_VAULT)
-
-
-def test_a_gated_run_starts_from_a_persons_yes_and_from_nowhere_else() -> None:
     for state in RunState:
         if state is RunState.APPROVED:
             assert advance(state, RunEvent.START, gated=True) is RunState.EXECUTING

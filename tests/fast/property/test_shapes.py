@@ -19,6 +19,24 @@ CASES: Final = 100_000 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 10
 WORDS = ("Offer", "v3.5 ok", "a@b.example", "x@evil.example", "see evil.com", "12", "7.5", "-3", "", "/docs/a", "/docs/../etc", "docs/a", "\u202egnp", "e.g. this", "b.example", "https://b.example/x", "https://b.example@evil.com")  # fmt: skip
 TESTS: tuple[TestName, ...] = ("is", "only", "within", "like", "at_most", "at_least", "plain", "absent", "any")  # fmt: skip
 KEYS = ("args.to", "args.text", "args.n", "fetched.To", "fetched.Name")
+MAIL = Action(
+    name="send-mail", version="1.0.0", source="local://x/y@1.0.0", requires=(), intent="send",
+    inputs=(
+        Input(name="to", type="string", description="x", format="addresses"),
+        Input(name="body", type="string", description="x", multiline=True),
+        Input(name="cc", type="string", description="x", required=False, format="addresses"),
+    ),
+    steps=(Step(id="send", connector="local://x/y", op="send"),),
+    approval=Approval(required=True, effect="send", preview=Preview(op="look", render=(("Known", "known"), ("Bcc", "bcc")), reach=("Known",))),
+)  # fmt: skip
+NOT_WITHIN = (
+    ("acme.example", ["x@acme.example.evil.com", "x@evil-acme.example", "x@\u0430cme.example"]),
+    ("acme.example", ["x@sub.acme.example", "https://acme.example@evil.com/", "acme.example\n"]),
+    ("acme.example", ["https://acme.example\\@evil.com/", "https://acme.example:443:1/"]),
+    ("*.acme.example", ["x@evilacme.example"]),
+    ("/docs", ["/docs/../etc/passwd", "/docsx/a", "/docs//etc", "/docs/a\\..\\b"]),
+    ("sam@acme.example", ["Sam@acme.example"]),
+)
 
 
 def some_value(pick: random.Random) -> Value:
@@ -114,18 +132,6 @@ def test_what_is_added_to_a_call_never_opens_a_shape() -> None:
             assert not opened or shape[key].name == "is", (shape[key], twice)
 
 
-MAIL = Action(
-    name="send-mail", version="1.0.0", source="local://x/y@1.0.0", requires=(), intent="send",
-    inputs=(
-        Input(name="to", type="string", description="x", format="addresses"),
-        Input(name="body", type="string", description="x", multiline=True),
-        Input(name="cc", type="string", description="x", required=False, format="addresses"),
-    ),
-    steps=(Step(id="send", connector="local://x/y", op="send"),),
-    approval=Approval(required=True, effect="send", preview=Preview(op="look", render=(("Known", "known"), ("Bcc", "bcc")), reach=("Known",))),
-)  # fmt: skip
-
-
 def call(known: str = "yes", bcc: str = "", **args: str) -> dict[str, Value]:
     fields = [FieldView(label=name, value=value) for name, value in args.items()]
     gone = FieldView(label="Bcc", value=bcc, missing=not bcc)
@@ -146,25 +152,13 @@ def call(known: str = "yes", bcc: str = "", **args: str) -> dict[str, Value]:
         call(to="not an address", body="Hi"),
     ],
 )
-def test_the_widest_mail_grant_lets_through_only_what_was_meant(
-    changed: dict[str, Value],
-) -> None:
+def test_the_widest_mail_grant_lets_through_only_what_was_meant(changed: dict[str, Value]) -> None:
     made = call(to="sam@acme.example", body="Hello")
     fields = offered_fields(MAIL, made, {})
     for offer in shapes_offered(MAIL, made, fields):
         shape = {each.key: test for each, test in zip(fields, offer.tests, strict=True)}
         assert not misfits(shape, made)
         assert misfits(shape, changed)
-
-
-NOT_WITHIN = (
-    ("acme.example", ["x@acme.example.evil.com", "x@evil-acme.example", "x@\u0430cme.example"]),
-    ("acme.example", ["x@sub.acme.example", "https://acme.example@evil.com/", "acme.example\n"]),
-    ("acme.example", ["https://acme.example\\@evil.com/", "https://acme.example:443:1/"]),
-    ("*.acme.example", ["x@evilacme.example"]),
-    ("/docs", ["/docs/../etc/passwd", "/docsx/a", "/docs//etc", "/docs/a\\..\\b"]),
-    ("sam@acme.example", ["Sam@acme.example"]),
-)
 
 
 @pytest.mark.parametrize(("place", "text"), [(p, each) for p, all_ in NOT_WITHIN for each in all_])
@@ -181,7 +175,7 @@ def test_a_list_of_addresses_that_two_programs_might_read_differently_is_none(te
     assert addresses(text) == ()
 
 
-def test_what_a_rule_denies_is_denied_in_any_case_and_beside_others() -> None:
+def test_what_a_rule_denies_is_denied_in_any_case_and_beside_others_65_fields_fit_nothing() -> None:
     shape = {"args.to": FieldTest("within", ("evil.example",))}
     assert restricts(shape, {"args.to": Value("given", ("a@b.example", "x@Evil.example"))})
     for odd in ("x@evil.example, b@b.example", "X <x@evil.example>"):
@@ -191,6 +185,9 @@ def test_what_a_rule_denies_is_denied_in_any_case_and_beside_others() -> None:
     assert restricts(shape, {"args.to": Value("unreadable")}) is None
     assert restricts(shape, {"args.to": Value("given", ("{}",), is_json=True)}) is None
     assert restricts(shape, {"args.to": Value("none")}) is False
+    values = {f"args.{n}": Value("none") for n in range(65)}
+    assert misfits({}, values)
+    assert restricts({}, values) is None
 
 
 @pytest.mark.parametrize(
@@ -221,12 +218,6 @@ def test_plain_text_holds_nothing_that_becomes_a_link_however_it_is_written() ->
     for text in (*links, "evil.\u092d\u093e", *odd):
         assert not is_plain(text, 100), text
     assert is_plain("Hi Sam,\n\nthe offer (3.5 %) stands until 12:30: thanks!\n\tAna", 100)
-
-
-def test_sixty_five_fields_fit_nothing() -> None:
-    values = {f"args.{n}": Value("none") for n in range(65)}
-    assert misfits({}, values)
-    assert restricts({}, values) is None
 
 
 def test_a_grant_says_to_whom_it_writes_and_where_it_rests_on_the_agents_word() -> None:

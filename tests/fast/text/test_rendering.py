@@ -5,6 +5,11 @@ import pytest
 from aileron_core.text import Lookalike, Rendered, escape, inline, render
 from tests.support.making import calls
 
+WORDS = ("Привет, мир. Это письмо.", "naïve café über Straße", "iPhone用 の test", "т.е. и т.д.")
+OTHERS = ("你好。再见", "5µs at 20°C, 3×4", "example.com, user@example.org", "Ωμέγα")
+SIGNS = ("a", "\x1b", "\x1b[", "\n", "\nx", " ", "         x", "‹", "\U000e0041\U000e0042")
+MARKED = ("e\u0301\u0302\u0303\u0304\u0305", "p\u0430ypal.com ", "❤\ufe0f\u200d")
+
 
 def span_kinds(rendered: Rendered) -> list[list[tuple[str, str]]]:
     return [[(span.kind, span.text) for span in line] for line in rendered.lines]
@@ -42,21 +47,18 @@ def test_what_moves_hides_or_imitates_is_a_mark(text: str, drawn: str) -> None:
     assert escape(text) == drawn
 
 
-def test_marks_are_spans_of_their_own_and_counted_by_name() -> None:
+def test_marks_are_spans_of_their_own_counted_by_name_and_show_their_code_point_unfolded() -> None:
     (line,) = span_kinds(inline("a\x1b‹b"))
     assert line == [("plain", "a"), ("mark", "‹ESC›"), ("mark", "‹U+2039›"), ("plain", "b")]
     rendered = render("a\x1b\x1b\u200bb\n\x1b\U000e0041\U000e0042\tx\ue000")
     assert rendered.hidden == {"ESC": 3, "ZWSP": 1, "TAG": 2, "TAB": 1, "U+E000": 1}
-
-
-def test_unfolded_every_mark_shows_its_code_point() -> None:
     rendered = render("\u202e\u200b\u200b" + " " * 12 + "\ue000\n" + "\n" * 5 + "x", unfold=True)
     marks = "‹U+202E RLO›‹U+200B ZWSP›‹U+200B ZWSP›"
     assert rendered.text == marks + " " * 12 + "‹U+E000›\n" + "\n" * 5 + "x"
     assert rendered.blank_lines == 0
 
 
-def test_long_runs_of_blank_lines_fold_and_the_text_after_them_stays() -> None:
+def test_long_runs_of_blank_lines_fold_and_the_text_after_them_or_in_a_long_line_stays() -> None:
     """Nothing is pushed off the screen, however the lines are made blank."""
     rendered = render("top\n" + "\n" * 412 + "bottom")
     assert rendered.text == "top\n‹412 blank lines›\nbottom"
@@ -67,6 +69,9 @@ def test_long_runs_of_blank_lines_fold_and_the_text_after_them_stays() -> None:
     assert sly.text == "a\n‹5 blank lines›\nb"
     assert sly.hidden == {"TAB": 5, "CR": 5}
     assert render("a\n\n\n\n").text == "a\n‹4 blank lines›"
+    text = "x" * 500_000 + "\x1b" + "y" * 500_000
+    (line,) = render(text).lines
+    assert [span.size for span in line] == [500_000, 1, 500_000]
 
 
 def test_a_row_is_one_line_and_shows_its_line_breaks() -> None:
@@ -77,13 +82,19 @@ def test_a_row_is_one_line_and_shows_its_line_breaks() -> None:
     assert rendered.hidden == {"LF": 3, "CR": 1}
 
 
-def test_an_imitating_name_is_pointed_at_in_its_spellings() -> None:
+def test_an_imitating_name_is_pointed_at_in_its_spellings_which_are_themselves_safe() -> None:
+    """Marks too many to draw do not come back through the list."""
     rendered = render("see https://p\u0430ypal.com/i/881 now")
     (line,) = span_kinds(rendered)
     assert line == [("plain", "see https://p"), ("lookalike", "а"), ("plain", "ypal.com/i/881 now")]
     found = Lookalike(written="pаypal.com", punycode="xn--pypal-4ve.com", resembles="paypal.com")
     assert rendered.lookalikes == (found,)
     assert rendered.hidden == {}
+    (entry,) = render("p\u0430ypal" + "\u0301" * 20).lookalikes
+    assert entry.written == "pаypal" + "\u0301" * 3 + "‹U+0301×17›"
+    # Decoding must not bring back what the renderer keeps out.
+    (entry,) = render("xn--abc.com").lookalikes
+    assert entry.decoded == "‹BPH›‹HOP›‹PAD›.com"
 
 
 @pytest.mark.parametrize(
@@ -112,34 +123,12 @@ def test_mixed_words_and_foreign_hosts_are_found(text: str, written: str, resemb
     assert any(kind == "lookalike" for kind, _ in span_kinds(render(text))[0])
 
 
-WORDS = ("Привет, мир. Это письмо.", "naïve café über Straße", "iPhone用 の test", "т.е. и т.д.")
-OTHERS = ("你好。再见", "5µs at 20°C, 3×4", "example.com, user@example.org", "Ωμέγα")
-
-
-@pytest.mark.parametrize("text", [*WORDS, *OTHERS])
+@pytest.mark.parametrize("text", [*WORDS, *OTHERS, "", "\n", "\n\n"])
 def test_honest_words_of_any_language_are_left_alone(text: str) -> None:
     """A warning that comes on every Russian mail is read by nobody."""
     rendered = render(text)
     assert rendered.lookalikes == ()
     assert rendered.text == text
-
-
-def test_a_spelling_of_a_lookalike_is_itself_safe() -> None:
-    """Marks too many to draw do not come back through the list."""
-    (entry,) = render("p\u0430ypal" + "\u0301" * 20).lookalikes
-    assert entry.written == "pаypal" + "\u0301" * 3 + "‹U+0301×17›"
-    # Decoding must not bring back what the renderer keeps out.
-    (entry,) = render("xn--abc.com").lookalikes
-    assert entry.decoded == "‹BPH›‹HOP›‹PAD›.com"
-
-
-@pytest.mark.parametrize("text", ["", "\n", "\n\n"])
-def test_nothing_is_drawn_as_nothing(text: str) -> None:
-    assert render(text).text == text
-
-
-SIGNS = ("a", "\x1b", "\x1b[", "\n", "\nx", " ", "         x", "‹", "\U000e0041\U000e0042")
-MARKED = ("e\u0301\u0302\u0303\u0304\u0305", "p\u0430ypal.com ", "❤\ufe0f\u200d")
 
 
 @pytest.mark.parametrize("unit", [*SIGNS, *MARKED, "p\u0430", "\u0430.", "\u0430.bc", "。a"])
@@ -148,12 +137,6 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
     small = calls(lambda: render(unit * 100))
     large = calls(lambda: render(unit * 800))
     assert large <= 8.5 * small + 200
-
-
-def test_a_very_long_line_is_drawn_whole() -> None:
-    text = "x" * 500_000 + "\x1b" + "y" * 500_000
-    (line,) = render(text).lines
-    assert [span.size for span in line] == [500_000, 1, 500_000]
 
 
 @pytest.mark.parametrize(
