@@ -27,9 +27,7 @@ async def verify(core: Core) -> AuditVerified:
     return core.last(AuditVerified)
 
 
-async def test_pages_lead_to_the_first_record_and_each_comes_as_stored(
-    core: Core,
-) -> None:
+async def test_pages_lead_to_the_first_record_and_each_comes_as_stored(core: Core) -> None:
     everything = await core.records()
     seen: list[int] = []
     before: int | None = None

@@ -16,6 +16,15 @@ from aileron_tui.cli.commands import aileron
 from tests.support.core_harness import Core, Mailbox, Start
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
+GATED_CHAIN = """\
+[[execute]]
+id = "after"
+connector = "local://aileron/mail-drafts"
+op = "update_draft"
+inputs = { id = "${send.id}" }
+
+[approval]
+"""
 
 
 def item_named(library: tuple[LibraryItemView, ...], name: str) -> LibraryItemView:
@@ -67,15 +76,14 @@ async def test_what_is_withdrawn_is_gone_for_agents_at_once_and_comes_back(start
         assert core.ready() == ["get-draft", "list-drafts", "send-draft"]
 
 
-async def test_holding_back_asks_for_the_bytes_that_were_shown(core: Core) -> None:
+async def test_holding_back_asks_for_the_bytes_that_were_shown_and_takes_a_connectors_actions_with_it(
+    core: Core, home: Path
+) -> None:
     for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
         with pytest.raises(Conflict, match="is not accepted in the form you saw"):
             await core.do(WithdrawAcceptance(kind=kind, name=name, digest="0" * 64))  # type: ignore[arg-type]
     assert len(core.ready()) == 3
     assert await core.records("library.withdrawn") == []
-
-
-async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home: Path) -> None:
     await withdraw(core, CONNECTOR)
     assert core.ready() == []
     shown = await items_of(core)
@@ -171,17 +179,6 @@ async def test_everything_is_listed_with_what_is_to_be_said_of_it(start: Start, 
     assert said["get-draft"].effect == ""
     accepted_by = {each.accepted_by for each in snapshot.library if each.state == "ready"}
     assert accepted_by == {"--accept-installed"}
-
-
-GATED_CHAIN = """\
-[[execute]]
-id = "after"
-connector = "local://aileron/mail-drafts"
-op = "update_draft"
-inputs = { id = "${send.id}" }
-
-[approval]
-"""
 
 
 async def test_the_list_says_of_every_file_what_the_console_says(start: Start, home: Path) -> None:

@@ -25,10 +25,6 @@ async def stop(core: Core) -> EverythingStopped:
     return core.last(EverythingStopped)
 
 
-def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[object]":
-    return asyncio.get_running_loop().create_task(core.call(action, args))
-
-
 async def test_what_waits_is_denied_and_every_session_ends(core: Core, mailbox: Mailbox) -> None:
     other = await core.another_session()
     views = [await core.ask(draft) for draft in OTHERS]
@@ -68,7 +64,8 @@ async def test_a_guest_stopped_after_its_request_ends_unknown(core: Core, mailbo
 
 async def test_no_waiting_call_begins_after_the_stop(core: Core, mailbox: Mailbox) -> None:
     mailbox.control(delay_seconds={"get": 20})
-    calls = [calling(core, "get-draft", {"id": DRAFT}) for _ in range(10)]
+    loop = asyncio.get_running_loop()
+    calls = [loop.create_task(core.call("get-draft", {"id": DRAFT})) for _ in range(10)]
     await wait_for_request(mailbox, f"GET {DRAFT}", 8)
     assert (await stop(core)).runs_stopped == 8
     ends = await asyncio.gather(*calls, return_exceptions=True)
@@ -100,7 +97,7 @@ async def test_guests_stop_also_where_nothing_can_be_recorded(core: Core, mailbo
     """The stop itself does not wait for a disk; the person is told what was not done."""
     waiting = await core.ask(OTHERS[0])
     mailbox.control(delay_seconds={"get": 20})
-    call = calling(core, "get-draft", {"id": DRAFT})
+    call = asyncio.get_running_loop().create_task(core.call("get-draft", {"id": DRAFT}))
     await wait_for_request(mailbox, f"GET {DRAFT}", 1)
     core.app.database._stopped = StorageUnavailable("full")
     said = r"Running calls were stopped\. The rest could not"
@@ -108,7 +105,7 @@ async def test_guests_stop_also_where_nothing_can_be_recorded(core: Core, mailbo
         await stop(core)
     core.app.database._stopped = None
     async with asyncio.timeout(15):  # the service takes 20
-        assert (await call).row.state == "failed"  # type: ignore[attr-defined]
+        assert (await call).row.state == "failed"
     assert core.views(waiting.approval_id)[-1].state == "pending"
     assert not core.app.pause.is_on
 

@@ -35,6 +35,7 @@ from tests.support.frozen_clock import FrozenClock
 
 CLAIMS = (("client", "codex 0.169"), ("call", "call_1"))
 OTHER = "r-8842190312"
+CODEX = {"callId": "call_7", "threadId": "thread-1", "sessionId": "x" * 600, "itemId": 5}
 
 
 async def ask_with_claims(core: Core, claims: tuple[tuple[str, str], ...] = CLAIMS) -> str:
@@ -148,9 +149,6 @@ async def test_a_session_says_how_many_calls_wait_and_run(start: Start, mailbox:
     async with start() as again:
         assert (view(again).waiting, view(again).running) == (1, 0)
         assert view(again).claims == ()
-
-
-CODEX = {"callId": "call_7", "threadId": "thread-1", "sessionId": "x" * 600, "itemId": 5}
 
 
 @pytest.fixture

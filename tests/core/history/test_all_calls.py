@@ -114,7 +114,7 @@ async def test_a_filter_that_finds_nothing_says_how_far_it_has_looked(
     assert [(len(page.calls), page.searched) for page in read] == [(0, 40), (0, 40), (0, 20)]
 
 
-async def test_calls_are_found_by_agent_action_outcome_and_time(
+async def test_calls_and_refused_ones_are_found_by_agent_action_outcome_and_time(
     start: Start, clock: FrozenClock
 ) -> None:
     async with start() as core:
@@ -145,6 +145,11 @@ async def test_calls_are_found_by_agent_action_outcome_and_time(
         assert [(e.event, e.action) for e in refused] == [("call.refused", "no-such-action")]
         assert await records(core, HistoryQuery(outcomes=("refused",))) == refused
         assert await records(core, HistoryQuery(outcomes=("denied",))) == []
+    async with start() as core:
+        await refuse(core, "no-such", "that-one", "other-one")
+        for query in (HistoryQuery(actions=("that-",)), HistoryQuery(words=("OTHER-one",))):
+            (found,) = await records(core, query)
+            assert (found.action, found.count) == (None, 2)
 
 
 async def test_what_happened_beside_calls_comes_with_them_and_none_is_left_out(
@@ -202,9 +207,7 @@ async def test_no_record_is_left_out_where_the_clock_stepped_back_and_none_is_pa
     assert len(parsed) <= len(whole.records) + len(read)
 
 
-async def test_what_a_decided_call_was_about_is_read_once_the_vault_is_unlocked(
-    kept: Kept,
-) -> None:
+async def test_what_a_decided_call_was_about_is_read_once_the_vault_is_unlocked(kept: Kept) -> None:
     async with kept.open() as core:
         view = await core.ask()
         await core.app.console.carry_out(Approve(approval_id=view.approval_id, digest=view.digest))
@@ -257,14 +260,6 @@ async def test_a_row_others_changed_says_so(kept: Kept, edit: str, words: tuple[
     async with kept.open() as core:
         (call,) = await calls(core, HistoryQuery(words=words))
     assert call.edited
-
-
-async def test_refused_calls_of_several_actions_are_found_by_each(start: Start) -> None:
-    async with start() as core:
-        await refuse(core, "no-such", "that-one", "other-one")
-        for query in (HistoryQuery(actions=("that-",)), HistoryQuery(words=("OTHER-one",))):
-            (found,) = await records(core, query)
-            assert (found.action, found.count) == (None, 2)
 
 
 async def test_times_that_no_calendar_has_break_neither_list_nor_counts(kept: Kept) -> None:

@@ -26,6 +26,10 @@ ENDLESS = (
     "WITH RECURSIVE n(args) AS (SELECT NULL UNION ALL SELECT NULL FROM n) "
     "SELECT args, args output, args failure, args reason, '' note FROM n"
 )
+TODAY = "2026-10-08"
+"""The day on which a frozen clock begins."""
+SHOWN = "Q3 numbers"
+"""The subject of the draft: fetched for the person, and in no argument or result of `send-draft`."""
 
 
 async def sealed_later(core: Core, clock: FrozenClock) -> None:
@@ -112,9 +116,7 @@ async def test_an_agent_that_asks_later_has_the_same_answer_unless_it_is_locked(
         assert len(writes(kept.mailbox)) == asked
 
 
-async def test_what_an_agent_may_fetch_stays_till_it_has_it_or_its_session_ends(
-    kept: Kept,
-) -> None:
+async def test_what_an_agent_may_fetch_stays_till_it_has_it_or_its_session_ends(kept: Kept) -> None:
     settings = Settings(expires_seconds=0)
     async with kept.open(settings=settings) as core:
         waiting, fetched = await core.ask(), await core.ask("r-8842190312")
@@ -281,12 +283,6 @@ async def test_many_calls_are_sealed_a_few_at_a_time(kept: Kept) -> None:
         await sealed_later(core, kept.clock)
         assert not kept.holds(DRAFT)
         assert (await core.app.audit.verify()).problems == ()
-
-
-TODAY = "2026-10-08"
-"""The day on which a frozen clock begins."""
-SHOWN = "Q3 numbers"
-"""The subject of the draft: fetched for the person, and in no argument or result of `send-draft`."""
 
 
 async def decide_call(core: Core, *, approve: bool = True) -> str:

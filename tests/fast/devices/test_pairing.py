@@ -23,6 +23,11 @@ from tests.support.frozen_clock import FrozenClock
 from tests.support.paired_devices import new_key, point_of, sign
 
 PATH, BODY = "/review/api/item", b"{}"
+DECISION: dict[str, Any] = {
+    "home": "/home/ana/.aileron", "approval": "act-20261129T120000-0123456789abcdef",
+    "digest": "ab" * 32, "shown": "cd" * 32, "verdict": "deny", "reason": "ef" * 32, "unseen": 3,
+    "device": "dev-0123456789abcdef", "at": 1_796_000_000_000,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -138,7 +143,9 @@ def test_a_request_counts_once_for_what_it_is_and_in_its_order(pairings: Pairing
     assert send(9, signed(9)) is device
 
 
-def test_a_device_nobody_confirms_or_uses_ends(pairings: Pairings, clock: FrozenClock) -> None:
+def test_a_device_nobody_confirms_or_uses_ends_and_the_end_of_all_ends_links_too(
+    pairings: Pairings, clock: FrozenClock
+) -> None:
     strange = redeemed(pairings, b"")
     closed, open_ = paired(pairings, new_key()), paired(pairings, new_key())
     open_.streams = 1
@@ -149,21 +156,11 @@ def test_a_device_nobody_confirms_or_uses_ends(pairings: Pairings, clock: Frozen
     clock.advance(IDLE_SECONDS - CONFIRM_SECONDS)
     assert pairings.sweep() == (open_,)
     assert all(each.ended.is_set() for each in (closed, strange, open_))
-
-
-def test_the_end_of_all_ends_links_too(pairings: Pairings) -> None:
     link, device = pairings.make_link(), paired(pairings, new_key())
     assert pairings.end_all() == (device,)
     assert device.ended.is_set()
     with pytest.raises(AileronError):
         pairings.require_link(link)
-
-
-DECISION: dict[str, Any] = {
-    "home": "/home/ana/.aileron", "approval": "act-20261129T120000-0123456789abcdef",
-    "digest": "ab" * 32, "shown": "cd" * 32, "verdict": "deny", "reason": "ef" * 32, "unseen": 3,
-    "device": "dev-0123456789abcdef", "at": 1_796_000_000_000,
-}  # fmt: skip
 
 
 def test_the_text_that_is_signed_is_the_canonical_one_behind_its_prefix() -> None:

@@ -27,19 +27,17 @@ with tracer_from_environment().begin("run", None, action="a") as run:
     run.child("op").end()
 print("imported:", "opentelemetry" in sys.modules)
 """
+GOOD = f"00-{TRACE}-{SPAN}-01"
+SPOILT = (f"{GOOD}\n", f" {GOOD}", f"{GOOD}-more", f"00-{TRACE.upper()}-{SPAN}-01")
+OTHERS = (f"01-{TRACE}-{SPAN}-01", f"ff-{TRACE}-{SPAN}-01", f"00-{TRACE[1:]}-{SPAN}-01")
+ZEROS = (f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{'٠' * 32}-{SPAN}-01")
+NONE: tuple[list[object], ...] = ([], [""], [None], [{"traceparent": 1}], [GOOD] * 2)
 
 
 def test_a_traceparent_names_its_span() -> None:
     expected = RemoteSpan(trace_id=int(TRACE, 16), span_id=int(SPAN, 16))
     for flags in ("00", "01", "ff"):
         assert remote_span([f"00-{TRACE}-{SPAN}-{flags}"]) == expected
-
-
-GOOD = f"00-{TRACE}-{SPAN}-01"
-SPOILT = (f"{GOOD}\n", f" {GOOD}", f"{GOOD}-more", f"00-{TRACE.upper()}-{SPAN}-01")
-OTHERS = (f"01-{TRACE}-{SPAN}-01", f"ff-{TRACE}-{SPAN}-01", f"00-{TRACE[1:]}-{SPAN}-01")
-ZEROS = (f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{'٠' * 32}-{SPAN}-01")
-NONE: tuple[list[object], ...] = ([], [""], [None], [{"traceparent": 1}], [GOOD] * 2)
 
 
 @pytest.mark.parametrize("claimed", [*NONE, *([each] for each in (*SPOILT, *OTHERS, *ZEROS))])
