@@ -278,6 +278,40 @@ async def test_no_run_comes_between_recheck_and_effect(core: Core, mailbox: Mail
     assert "anna" in mailbox.state()["sent"][0]["to"]
 
 
+@pytest.mark.actions(update_draft=UPDATE_DRAFT)
+async def test_while_the_draft_flips_only_what_was_shown_is_sent(
+    core: Core, mailbox: Mailbox
+) -> None:
+    """Of three writers at once none comes between the reading that the digest was compared with and the effect."""
+    other = await core.another_session()
+    came_back = 0
+
+    async def flip(*names: str) -> None:
+        while came_back < 3:
+            for name in names:
+                args = {"id": DRAFT, "to": f"{name}@evil.example"}
+                assert (await core.call("update-draft", args, session=other)).row.state in states
+
+    states = {"completed", "failed"}  # once it was sent, there is no draft
+    flipping = [asyncio.ensure_future(flip("eve", name)) for name in ("ann", "ben", "cid")]
+    await core.until_record("run.completed", 4)
+    view = await core.ask()
+    while view.ended_at is None:
+        await core.approve(view)
+        shown, after = {field.label: field.value for field in view.preview.fields}, view.version + 1
+        view = await core.view(
+            view.approval_id, lambda v: v.state == "pending" or v.ended_at is not None, after=after
+        )
+        came_back += 1 if view.ended_at is None else 3
+    await asyncio.gather(*flipping)
+    assert view.state == "completed"
+    assert [sent["to"] for sent in mailbox.state()["sent"]] == [shown["To"]]
+    seen = writes(mailbox)
+    at = seen.index("POST send")
+    assert (seen.count("POST send"), seen[at - 1]) == (1, f"GET {DRAFT}")
+    assert f"PUT {DRAFT}" in seen[:at]
+
+
 async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbox: Mailbox) -> None:
     with hold_answers(mailbox, f"GET {DRAFT}"):
         answer = await core.call()
