@@ -41,9 +41,6 @@ def refusal_of(worker: Worker, op: str, **args: Any) -> tuple[str, str]:
     return error.class_, error.message
 
 
-# Read
-
-
 def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbfone\r\ntwo\x0c\r\n\nfour")
     read = worker.call("read", file_path=str(file))
@@ -112,9 +109,6 @@ def test_only_files_are_opened(worker: Worker, file: Path, make: Callable[[Path]
         assert class_ == "invalid_arguments"
         assert "is a folder" in message or "is a device, a pipe or a socket" in message
     assert worker.call("grep", pattern="", path=str(file.parent))["text"] == ""
-
-
-# Write and Edit
 
 
 def test_write_makes_folders_and_undo_removes_them(worker: Worker, file: Path) -> None:
@@ -273,9 +267,6 @@ def test_edit_says_what_the_agent_has_to_change(
         assert class_ in ("invalid_arguments", "too_large")
         assert why.format(path=f"{file.parent.name}/a") in message
     assert file.read_text() == text
-
-
-# The worker itself
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc, and system folders that are root's")

@@ -1,6 +1,4 @@
-"""Calls of a connector that needs an account: they wait for it, use it, and show whose it is; what a person
-does with accounts by a key.
-"""
+"""Calls of a connector that needs an account wait for it, use it, show whose it is; what a person does with accounts."""
 
 import asyncio
 import json

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from tests.support.core_harness import (
     ROOT,
     Core,
     Mailbox,
-    Start,
     install_examples,
     readdress,
     run,
@@ -339,31 +337,20 @@ def furnish_unasked(home: Path, requests: list[dict[str, Any]], says: str) -> No
     path.write_text(path.read_text().replace("required = true\neffect", "required = false\neffect"))
 
 
-@pytest.fixture
-def answering(home: Path, service: ScriptedService) -> Start:
-    return partial(Core.open, home, routes=service.route(HOST))
-
-
 def test_every_row_of_the_page_has_its_cases() -> None:
     assert documented().keys() == ROWS.keys()
 
 
 @pytest.mark.parametrize(("row", "answer", "says", "read_after"), CASES)
 async def test_each_write_is_judged_by_its_own_answer(
-    answering: Start,
-    service: ScriptedService,
-    home: Path,
-    row: str,
-    answer: Answer,
-    says: str,
-    read_after: bool,
+    service: ScriptedService, home: Path, row: str, answer: Answer, says: str, read_after: bool
 ) -> None:
     """Whatever the connector reads afterwards, with an answer of 200."""
     requests = [{"method": "POST", "url": "https://a.example/write"}]
     requests += [{"url": "https://a.example/read"}] * read_after
     furnish_unasked(home, requests, says)
     service.answers["/write"] = answer
-    async with answering() as core:
+    async with Core.open(home, routes=service.route(HOST)) as core:
         run = (await core.call("act", {})).row
         written = [each for each in service.seen if each.method == "POST"]
     assert len(written) == 1, "nothing is repeated"
@@ -375,13 +362,13 @@ async def test_each_write_is_judged_by_its_own_answer(
 
 @pytest.mark.parametrize("first", [200, 504])
 async def test_a_write_that_was_refused_hides_none_before_it(
-    answering: Start, service: ScriptedService, home: Path, first: int
+    service: ScriptedService, home: Path, first: int
 ) -> None:
     """To repeat the call would do the first one again."""
     urls = ("https://a.example/first", "https://a.example/second")
     furnish_unasked(home, [{"method": "PUT", "url": url} for url in urls], OWN)
     service.answers = {"/first": Answer(first), "/second": Answer(429)}
-    async with answering() as core:
+    async with Core.open(home, routes=service.route(HOST)) as core:
         run = (await core.call("act", {})).row
     expected = "failed" if first == 200 else "unknown"
     assert (str(run.state), run.failure.retriable) == (expected, False)
@@ -406,13 +393,7 @@ async def test_a_write_that_was_refused_hides_none_before_it(
     ],
 )
 async def test_an_idempotent_step_is_repeated_where_the_service_has_no_room(
-    answering: Start,
-    service: ScriptedService,
-    home: Path,
-    method: str,
-    answer: Answer,
-    says: str,
-    sent: int,
+    service: ScriptedService, home: Path, method: str, answer: Answer, says: str, sent: int
 ) -> None:
     """The host saw the answer, so it does not matter what the connector calls it."""
     furnish_unasked(home, [{"method": method, "url": "https://a.example/x"}], says)
@@ -422,7 +403,7 @@ async def test_an_idempotent_step_is_repeated_where_the_service_has_no_room(
         clock.advance(seconds)
 
     service.answers["/x"] = answer
-    async with answering(clock=clock) as core:
+    async with Core.open(home, clock=clock, routes=service.route(HOST)) as core:
         core.app.gate.executor._sleep = pass_at_once
         run = (await core.call("see", {})).row
         assert run.failure is not None

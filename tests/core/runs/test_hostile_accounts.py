@@ -1,6 +1,4 @@
-"""Accounts that change under a call, or that their service does not accept any more: nothing else is used, and
-only a person is told whose it is.
-"""
+"""Accounts that change under a call, or that their service rejects: nothing else is used, only a person is told whose."""
 
 import asyncio
 import json

@@ -1,11 +1,8 @@
-"""Looking again at the service: where nobody knows how a run ended, and after an approved run was to change
-something.
-"""
+"""Looking again at the service: where nobody knows how a run ended, and after one that was to change something."""
 
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import time
 from typing import Any
 
 import pytest
@@ -75,7 +72,10 @@ async def lost_call(core: Core, mailbox: Mailbox, clock: FrozenClock) -> Approva
 
 
 async def test_one_look_changes_nothing(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
-    """What is read is on record as a person's look; the run stays unknown and is not repeated."""
+    """What is read is on record as a person's look; the run stays unknown and is not repeated.
+
+    A person's word counts only for what they saw last.
+    """
     end = await lost_call(core, mailbox, clock)
     first_answer = await core.result(end.approval_id)
     failure = first_answer.failure
@@ -94,11 +94,18 @@ async def test_one_look_changes_nothing(core: Core, mailbox: Mailbox, clock: Fro
     again = await core.result(end.approval_id)
     assert replace(again, last_record=0) == replace(first_answer, last_record=0), "told no agent"
     assert writes(mailbox) == [GET, GET, "POST send", GET]
+    with pytest.raises(Conflict, match="fetched again"):
+        await core.do(acknowledgement(end))
+    assert await core.records("run.acknowledged") == []
     mailbox.control(fail={"op": "get", "status": 503, "times": 1})
     read = (await look_again(core, end)).look.preview
     assert (read.status, read.not_found, "503" in read.reason) == ("unavailable", False, True)
     seen = core.views(end.approval_id)[-1]
     assert (seen.state, seen.preview.status) == ("unknown", "ready")
+    clock.advance(1)
+    await core.do(acknowledgement(await look_again(core, end)))
+    (record,) = await core.records("run.acknowledged")
+    assert record["preview"] == "ready"
 
 
 async def test_only_an_open_end_is_asked(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
@@ -154,16 +161,20 @@ async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
     return [(each.approval_id, each.awaits_acknowledgement) for each in found]
 
 
+@pytest.mark.usefixtures("three_are_recent")
 async def test_it_waits_over_restarts(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
+    """Nor do later ends hide it."""
     async with start() as core:
         end = await lost_call(core, mailbox, clock)
         assert end.awaits_acknowledgement
         await core.app.approvals.mark_delivered(end.approval_id)
+        await deny_others(core, clock)
+        clock.advance(40 * 86400)
     for _ in range(2):
         async with start() as core:
             assert await unknown_calls(core) == [(end.approval_id, True)]
     async with start() as core:
-        (view,) = await core.approvals()
+        view = next(each for each in await core.approvals() if each.run_id == end.run_id)
         assert "is unknown" in view.outcome
         await core.do(acknowledgement(view))
         seen = core.views(end.approval_id)[-1]
@@ -174,33 +185,10 @@ async def test_it_waits_over_restarts(start: Start, mailbox: Mailbox, clock: Fro
         with pytest.raises(Conflict, match="does not need to be acknowledged"):
             await core.do(acknowledgement(seen))
     async with start() as core:
-        assert await unknown_calls(core) == [(end.approval_id, False)]
+        opened = (await core.opened(end.run_id)).approval
+        assert (opened.state, opened.awaits_acknowledgement) == ("unknown", False)
         assert (await core.app.audit.verify()).problems == ()
     assert writes(mailbox).count("POST send") == 1
-
-
-@pytest.mark.usefixtures("three_are_recent")
-async def test_later_ends_hide_it_not(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
-    async with start() as core:
-        end = await lost_call(core, mailbox, clock)
-        await core.app.approvals.mark_delivered(end.approval_id)
-        await deny_others(core, clock)
-        clock.advance(40 * 86400)
-    async with start() as core:
-        assert (end.approval_id, True) in await unknown_calls(core)
-
-
-async def test_only_what_was_seen_counts(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
-    end = await lost_call(core, mailbox, clock)
-    clock.advance(1)
-    await core.do(intents.RefetchPreview(call_id=end.call_id))
-    with pytest.raises(Conflict, match="fetched again"):
-        await core.do(acknowledgement(end))
-    assert await core.records("run.acknowledged") == []
-    seen = core.views(end.approval_id)[-1]
-    await core.do(acknowledgement(seen))
-    (record,) = await core.records("run.acknowledged")
-    assert record["preview"] == "ready"
 
 
 async def test_an_unasked_run_waits_too(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
@@ -443,13 +431,21 @@ async def test_what_the_service_does_not_hold_is_shown(core: Core, mailbox: Mail
 
 @pytest.mark.usefixtures("three_are_recent")
 async def test_a_difference_waits(start: Start, mailbox: Mailbox, clock: FrozenClock) -> None:
+    """And keeps its call until it was seen."""
+
+    async def kept(core: Core) -> object:
+        query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs WHERE run_id = ?"
+        return await core.app.database.read(lambda c: c.execute(query, (end.run_id,)).fetchone())
+
     async with start() as core:
         meddle(mailbox, to="eve@evil.example")
         end = await ended_call(core)
-        await core.read_back(end)
+        assert (await core.read_back(end)).status == "differs"
         await core.app.approvals.mark_delivered(end.approval_id)
         await deny_others(core, clock)
+    clock.advance(40 * 86400)
     async with start() as core:
+        assert await kept(core) == (1, 1)
         (read,) = [each.read_back for each in await core.approvals() if each.run_id == end.run_id]
         assert (read.waits_to_be_seen, read.labels, read.differing) == (True, ("To",), ())
         await core.do(intents.MarkReadBackSeen(run_id=end.run_id))
@@ -457,6 +453,8 @@ async def test_a_difference_waits(start: Start, mailbox: Mailbox, clock: FrozenC
         assert (record["actor"], record["run"]) == ("person", end.run_id)
         with pytest.raises(Conflict, match="waits to be seen"):
             await core.do(intents.MarkReadBackSeen(run_id=end.run_id))
+        await forget_after(core, clock, 3601)
+        assert await kept(core) == (0, 0)
         assert (await core.app.audit.verify()).problems == ()
     async with start() as core:
         assert end.run_id not in {each.run_id for each in await core.approvals()}
@@ -466,7 +464,9 @@ async def test_a_difference_waits(start: Start, mailbox: Mailbox, clock: FrozenC
         assert (read.seen, read.labels) == (True, ("To",))
 
 
-async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Mailbox) -> None:
+async def test_what_cannot_be_read_back_is_said_to_be_so(
+    core: Core, mailbox: Mailbox, home: Path
+) -> None:
     failing = {"fail": {"op": "get", "status": 503, "times": 1}}
     run_on_request(mailbox, PUT, lambda: mailbox._state.apply(failing))
     end = await ended_call(core)
@@ -483,7 +483,13 @@ async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Ma
     expected = ("unavailable", "this session asked for more than 30 previews in a minute")
     assert (read.status, read.reason) == expected
     assert writes(mailbox)[before:] == [GET, GET, PUT]
-    assert [record["event"] for record in await outcomes(core)] == ["read_back.unavailable"] * 2
+    # The file is looked for again before the service is asked.
+    core.session = await core.another_session()
+    run_on_request(mailbox, PUT, (home / "actions" / "readdress.md").unlink)
+    read = await core.read_back(await ended_call(core))
+    assert (read.status, "readdress" in read.reason) == ("unavailable", True)
+    assert writes(mailbox)[-1] == PUT
+    assert [record["event"] for record in await outcomes(core)] == ["read_back.unavailable"] * 3
 
 
 async def test_our_own_fault_is_on_record(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -501,14 +507,6 @@ async def test_our_own_fault_is_on_record(start: Start, monkeypatch: pytest.Monk
         assert (read.status, NEW in read.reason) == ("unavailable", False)
         (record,) = await outcomes(core)
         assert record["event"] == "read_back.unavailable"
-
-
-async def test_an_unaccepted_action_reads_nothing(core: Core, mailbox: Mailbox, home: Path) -> None:
-    """The file is looked for again before the service is asked."""
-    run_on_request(mailbox, PUT, (home / "actions" / "readdress.md").unlink)
-    read = await core.read_back(await ended_call(core))
-    assert (read.status, "readdress" in read.reason) == ("unavailable", True)
-    assert writes(mailbox)[-1] == PUT
 
 
 async def test_a_restart_before_the_reading_claims_nothing(start: Start, mailbox: Mailbox) -> None:
@@ -545,24 +543,3 @@ async def test_what_was_created_is_read_back_by_what_the_run_returned(
         read = await core.read_back(await ended_call(core))
         assert (read.status, reason in read.reason) == (status, True)
         assert writes(mailbox)[-1] == last
-
-
-async def test_a_difference_keeps_its_call_until_seen(start: Start, mailbox: Mailbox) -> None:
-    clock = FrozenClock(time())
-
-    async def kept(core: Core) -> object:
-        query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs"
-        return await core.app.database.read(lambda c: c.execute(query).fetchone())
-
-    async with start() as core:
-        view = await core.ask_for("readdress", ARGUMENTS)
-        meddle(mailbox, to="eve@evil.example")
-        await core.approve(view)
-        assert (await core.read_back(view)).status == "differs"
-    clock.advance(40 * 86400)
-    async with start(clock=clock) as core:
-        assert await kept(core) == (1, 1)
-        await core.do(intents.MarkReadBackSeen(run_id=view.run_id))
-        await forget_after(core, clock, 3601)
-        assert await kept(core) == (0, 0)
-        assert (await core.app.audit.verify()).problems == ()

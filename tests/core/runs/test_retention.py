@@ -329,12 +329,6 @@ async def withdraw_call(core: Core, mark: object, size: int = BIG) -> RunRecord:
     return await core.app.approvals.withdraw(core.session.session_id, row.approval_id, "")
 
 
-async def deny_call(core: Core, mark: object, size: int = BIG) -> RunRecord:
-    row = await asked_with(core, mark, size)
-    await core.app.approvals.deny(row.approval_id, "no")
-    return row
-
-
 async def kept_arguments(core: Core) -> tuple[int, list[str]]:
     query = "SELECT run_id, LENGTH(args) FROM runs WHERE session_id = ? AND args IS NOT NULL ORDER BY run_id"
     own = (core.session.session_id,)
@@ -382,8 +376,9 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
 async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(core: Core) -> None:
     """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
     core.app.gate.argument_quota.max_bytes = 100_000
-    rows = [await deny_call(core, number, 30_000) for number in range(2)]
-    rows.append(await asked_with(core, "waits", 30_000))
+    rows = [await asked_with(core, mark, 30_000) for mark in ("one", "two", "waits")]
+    for row in rows[:2]:
+        await core.app.approvals.deny(row.approval_id, "no")
     for action in ("change-draft", "update-draft"):
         with pytest.raises(RateLimited, match="MiB of arguments"):
             await core.call(action, big("more", 30_000))

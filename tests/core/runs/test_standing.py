@@ -1,6 +1,4 @@
-"""Rules of `policy.toml` and grants answer calls by what was fetched, and say so; whatever they do not mean waits
-for the person.
-"""
+"""Rules of `policy.toml` and grants answer calls by what was fetched; whatever they do not mean waits for the person."""
 
 import asyncio
 import re
@@ -293,20 +291,16 @@ async def test_a_grant_rests_until_a_difference_is_seen(opens: Start, mailbox: M
         assert made.view.rests == ""
 
 
-async def test_a_session_that_opened_itself_has_no_grants(opens: Start) -> None:
+async def test_a_session_that_opened_itself_has_no_grants(opens: Start, tmp_path: Path) -> None:
     """Though it says that it is the agent, at the place, for which one was made."""
     async with opens() as core:
         await granted(core, scope="project")
-        core.session = (await open_session(core.app)).session
+        own, core.session = core.session, (await open_session(core.app)).session
         row = await called(core, ANNA)
         assert row.state == "pending"
         view = await core.looked(row.approval_id)
         assert "opened itself" in (await offers(core, view)).why_none
-
-
-async def test_a_grant_ends_with_the_file_of_its_action(opens: Start, tmp_path: Path) -> None:
-    async with opens() as core:
-        await granted(core)
+        core.session = own  # whose grant ends with the file of its action
         other = READDRESS.replace("0.1.0", "0.1.1", 1)
         (tmp_path / "actions" / "readdress.md").write_text(other)
         await core.app.library.load()
@@ -479,6 +473,8 @@ async def test_an_item_says_why_it_is_asked(start: Start, monkeypatch: pytest.Mo
 
 
 async def test_what_ran_or_was_denied_says_why(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of other calls no rule is said."""
+    assert drawn_rule(await core.ask()) == ""
     have_rules_say(core, "allow", monkeypatch)
     ran = await core.call("list-drafts", {})
     have_rules_say(core, "deny", monkeypatch)
@@ -490,7 +486,3 @@ async def test_what_ran_or_was_denied_says_why(core: Core, monkeypatch: pytest.M
     assert drawn_rule(shown) == f"denied because: {RULE}: a/.env"
     (record,) = await core.records("run.denied_by_rule")
     assert record["rule"] == RULE
-
-
-async def test_of_other_calls_no_rule_is_said(core: Core) -> None:
-    assert drawn_rule(await core.ask()) == ""

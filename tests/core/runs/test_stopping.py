@@ -1,6 +1,4 @@
-"""A person pauses all calls, stops one run, or takes back what a tool wrote: what waits, what ends at once, and
-what is on record.
-"""
+"""A person pauses all calls, stops one run, or takes back what a tool wrote: what waits, and what ends at once."""
 
 import asyncio
 import time
@@ -30,11 +28,7 @@ from tests.support.core_harness import (
     hold_answers,
     writes,
 )
-from tests.support.scripted_guest import (
-    ScriptedService,
-    install_sleeper,
-    write_action,
-)
+from tests.support.scripted_guest import ScriptedService, install_sleeper, write_action
 
 PROMPT = 10.0
 """Seconds within which a stopped run has ended, also on a busy machine; it would have gone on for a minute."""
@@ -397,7 +391,9 @@ async def wrote(core: Core, content: str = "after\n") -> str:
 
 
 async def test_what_was_there_before_is_back_once_on_record(writing: Core, a_txt: Path) -> None:
-    """A file that has changed since is left alone."""
+    """A file that has changed since is left alone; after the session's end nothing is offered, nor what only read."""
+    read = await writing.call("builtin.read", {"file_path": "a.txt"})
+    assert not (await writing.opened(read.row.run_id)).approval.can_undo
     run_id = await wrote(writing)
     assert a_txt.read_text() == "after\n"
     assert (await writing.opened(run_id)).approval.can_undo
@@ -414,11 +410,6 @@ async def test_what_was_there_before_is_back_once_on_record(writing: Core, a_txt
     assert [(each.event, each.actor) for each in call.records][-1] == ("run.undone", "person")
     with pytest.raises(NotFound, match="nothing that could be undone"):
         await writing.do(UndoRun(run_id=run_id))
-
-
-async def test_only_what_wrote_something_in_an_open_session_can_be_undone(writing: Core) -> None:
-    read = await writing.call("builtin.read", {"file_path": "a.txt"})
-    assert not (await writing.opened(read.row.run_id)).approval.can_undo
     run_id = await wrote(writing)
     await writing.app.session_service.end(writing.session.session_id, "it is over", by="person")
     assert not (await writing.opened(run_id)).approval.can_undo

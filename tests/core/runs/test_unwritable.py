@@ -108,16 +108,17 @@ async def test_a_yes_that_cannot_be_written_decides_nothing(core: Core, mailbox:
     assert len(mailbox.state()["sent"]) == 1
 
 
+def fail_at(step: str, cores: list[Core], name: str) -> None:
+    """As a failpoint of *cores*: *step* cannot be written, and later what undoes it can."""
+    for core in cores:
+        if name in (step, "before recheck.undone"):
+            writable(core, yes=name != step)
+
+
 @pytest.mark.parametrize("step", ["before recheck.held", "before run.started"])
 async def test_no_effect_begins_unwritten(start: Start, mailbox: Mailbox, step: str) -> None:
     cores: list[Core] = []
-
-    def fail(name: str) -> None:
-        for core in cores:
-            if name in (step, "before recheck.undone"):
-                writable(core, yes=name != step)
-
-    async with start(failpoint=fail) as core:
+    async with start(failpoint=partial(fail_at, step, cores)) as core:
         cores.append(core)
         view = await core.ask()
         await core.approve(view)
@@ -152,13 +153,7 @@ async def test_the_screen_shows_what_is_covered(start: Start, mailbox: Mailbox, 
     """Regression: a difference that could not be written left new content over the old yes."""
     cores: list[Core] = []
     step = {"recheck": "before recheck.differed", "refresh": "before preview.fetched"}[how]
-
-    def fail(name: str) -> None:
-        for core in cores:
-            if name in (step, "before recheck.undone"):
-                writable(core, yes=name != step)
-
-    async with start(failpoint=fail) as core:
+    async with start(failpoint=partial(fail_at, step, cores)) as core:
         view = await core.ask()
         cores.append(core)
         mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
