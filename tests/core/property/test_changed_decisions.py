@@ -1,6 +1,4 @@
-"""Whatever is changed of a signed decision, nothing but the decision itself is read; a question covers what the
-step then is given; and no effect begins without a grant's live match.
-"""
+"""Only the decision that was signed is read; a question covers what its step is given; no grant outlives its match."""
 
 import asyncio
 import json

@@ -1,6 +1,4 @@
-"""Whatever a service, a client or the console sends, through gateway, client and relay: bounded, as it is, each
-request answered once, and the next one is fine.
-"""
+"""Any bytes through gateway, client and relay: bounded, as they are, each request answered once, the next one fine."""
 
 import asyncio
 import contextlib

@@ -22,7 +22,6 @@ from tests.support.core_harness import (
     ROOT,
     Core,
     Mailbox,
-    install_examples,
     readdress,
     run,
     run_on_request,
@@ -213,10 +212,7 @@ def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:
     assert given == pytest.approx([300, 300 - waits[0]])
     assert (ending.failure.details["configured"], ending.failure.details["retried"]) == ("300s", 1)
     assert ending.failure.message.startswith("The run reached its time limit of 300 s.")
-
-
-def test_a_run_whose_time_was_over_before_the_service_answered_says_which_service() -> None:
-    """To raise the limit helps only where the service was not what was slow."""
+    # To raise the limit helps only where the service was not what was slow: it is named.
     ending, _ = carried_out(Scripted(over_time("30s", "api.example:443")))
     said = "api.example did not answer before the run reached its time limit of"
     assert ending.failure.message.startswith(said)
@@ -318,6 +314,7 @@ ROWS: dict[str, list[tuple[Answer, str]]] = {
     ],
     "none, or not all of it": [(Answer(0), OWN), (Answer(200, {"Content-Length": "9"}), OWN)],
 }  # fmt: skip
+CHANGE = readdress('changes = { To = "${args.to}" }\n')
 CASES = [(row, *case, False) for row, cases in ROWS.items() for case in cases]
 CASES += [(row, *cases[0], True) for row, cases in ROWS.items()]
 """Row, answer, what the connector says, and whether it reads afterwards."""
@@ -411,26 +408,22 @@ async def test_an_idempotent_step_is_repeated_where_the_service_has_no_room(
 
 
 @pytest.mark.parametrize("took_effect", [True, False])
-async def test_a_change_behind_a_504(home: Path, took_effect: bool, mailbox: Mailbox) -> None:
+@pytest.mark.actions(readdress=CHANGE.replace("idempotent = true", "idempotent = false"))
+async def test_a_change_behind_a_504(core: Core, mailbox: Mailbox, took_effect: bool) -> None:
     """Regression: it was told as failed, and nobody looked. Where it is there, nobody has to ask any more."""
-    changes = 'changes = { To = "${args.to}" }\n'
-    once = readdress(changes).replace("idempotent = true", "idempotent = false")
-    install_examples(home, readdress=once)
     to = "ana@example.com"
-    async with Core.open(home, mailbox) as core:
-        view = await core.ask_for("readdress", {"id": DRAFT, "to": to})
-        mailbox.control(fail={"op": "update", "status": 504, "times": 1})
-        if took_effect:
-            change = {"change": {"id": DRAFT, "to": to}}
-            run_on_request(mailbox, f"PUT {DRAFT}", lambda: mailbox._state.apply(change))
-        assert (await core.run(view)).state == "unknown"
-        seen = await core.view(view.approval_id, lambda v: v.look is not None)
-        assert seen.look.comparison.status == ("held" if took_effect else "differs")
-        assert seen.awaits_acknowledgement is not took_effect
-        event = "outcome.settled" if took_effect else "outcome.looked_at"
-        (record,) = await core.records(event)
-        assert (record["actor"], record["summary"].split()[0]) == ("aileron", "Aileron")
-        failure = await core.failure(view)
-        assert (failure.class_, failure.details["status"]) == ("outcome_unknown", 504)
-        assert to not in json.dumps(record)
+    view = await core.ask_for("readdress", {"id": DRAFT, "to": to})
+    mailbox.control(fail={"op": "update", "status": 504, "times": 1})
+    if took_effect:
+        change = {"change": {"id": DRAFT, "to": to}}
+        run_on_request(mailbox, f"PUT {DRAFT}", lambda: mailbox._state.apply(change))
+    assert (await core.run(view)).state == "unknown"
+    seen = await core.view(view.approval_id, lambda v: v.look is not None)
+    assert seen.look.comparison.status == ("held" if took_effect else "differs")
+    assert seen.awaits_acknowledgement is not took_effect
+    (record,) = await core.records("outcome.settled" if took_effect else "outcome.looked_at")
+    assert (record["actor"], record["summary"].split()[0]) == ("aileron", "Aileron")
+    failure = await core.failure(view)
+    assert (failure.class_, failure.details["status"]) == ("outcome_unknown", 504)
+    assert to not in json.dumps(record)
     assert (writes(mailbox).count(f"PUT {DRAFT}"), writes(mailbox)[-1]) == (1, f"GET {DRAFT}")

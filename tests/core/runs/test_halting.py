@@ -62,14 +62,8 @@ def chain(name: str, *steps: tuple[str, str, str, str], preview: bool = True) ->
     return head + body + "[approval]" + tail
 
 
-async def asked(core: Core, action: str, *, key: str | None = None) -> ApprovalView:
-    return await core.ask_for(action, {"draft_id": DRAFT}, key=key)
-
-
-async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
-    first = await asked(core, "chain", key=key)
-    await core.approve(first)
-    return await core.back(first)
+async def asked(core: Core) -> ApprovalView:
+    return await core.ask_for("chain", {"draft_id": DRAFT})
 
 
 def statuses(view: ApprovalView) -> dict[str, str]:
@@ -85,7 +79,7 @@ def sent_to(view: ApprovalView, step_id: str) -> dict[str, str]:
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 async def test_a_step_that_needs_an_output_is_asked_again(core: Core, mailbox: Mailbox) -> None:
     """The first yes cannot cover what nobody knew; the second one covers exactly that."""
-    first = await asked(core, "chain")
+    first = await asked(core)
     assert statuses(first) == {"find": "fixed", "send": "running"}
     assert sent_to(first, "send") == {"draft_id": "${find.drafts.0.id}"}
     assert [step.asks_again for step in first.steps] == [False, True]
@@ -117,37 +111,31 @@ async def test_a_step_that_needs_an_output_is_asked_again(core: Core, mailbox: M
 
 
 @pytest.mark.actions(chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
-async def test_a_finished_step_is_never_repeated(core: Core, mailbox: Mailbox) -> None:
-    """Every halt goes on where it stood; only a step that is not idempotent halts."""
-    view = await asked(core, "chain")
-    assert [step.asks_again for step in view.steps] == [False, False, True, True]
-    for step in ("bcc", "send"):
-        await core.approve(view)
-        view = await core.back(view)
-        assert next(s.step_id for s in view.steps if s.status == "asked") == step
-    assert ((await core.run(view)).state, len(await core.records("run.halted"))) == ("completed", 2)
-    assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
-    assert len(mailbox.state()["sent"]) == 1
-
-
-@pytest.mark.actions(chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
-async def test_a_halted_run_waits_over_a_restart(start: Start, mailbox: Mailbox) -> None:
+async def test_a_finished_step_is_never_repeated(start: Start, mailbox: Mailbox) -> None:
+    """Every halt goes on where it stood, also after a restart; only a step that is not idempotent halts."""
     async with start() as core:
-        second = await halted(core)
+        first = await asked(core)
+        assert [step.asks_again for step in first.steps] == [False, False, True, True]
+        await core.approve(first)
+        second = await core.back(first)
+        assert [step.step_id for step in second.steps if step.status == "asked"] == ["bcc"]
     async with start() as core:
         (again,) = await core.approvals()
         assert (again.state, statuses(again)) == ("pending", statuses(second))
         assert sent_to(again, "bcc") == sent_to(second, "bcc")
         await core.approve(again)
         last = await core.back(again)
-        assert (await core.run(last)).state == "completed"
+        assert [step.step_id for step in last.steps if step.status == "asked"] == ["send"]
+        end, halts = await core.run(last), await core.records("run.halted")
+        assert (end.state, len(halts)) == ("completed", 2)
     assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
+    assert len(mailbox.state()["sent"]) == 1
 
 
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 @pytest.mark.core(settings=Settings(expires_seconds=60))
 async def test_a_question_has_a_deadline(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
-    first = await asked(core, "chain")
+    first = await asked(core)
     clock.advance(50)
     await core.approve(first)
     second = await core.back(first)
@@ -161,36 +149,36 @@ async def test_a_question_has_a_deadline(core: Core, mailbox: Mailbox, clock: Fr
     assert mailbox.state()["sent"] == []
 
 
-async def test_a_missing_value_ends_the_run(start: Start, home: Path, mailbox: Mailbox) -> None:
-    steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
-    install_examples(home, chain=chain("chain", *steps))
-    async with start() as core:
-        first = await asked(core, "chain")
-        assert (await core.run(first)).state == "failed"
-        assert (await core.failure(first)).details["completed_steps"] == ["find"]
-        assert await core.records("run.halted") == []
-    assert mailbox.state()["sent"] == []
+MISSING = ("send", "send_draft", "false", 'draft_id = "${find.no.such}"')
 
 
+@pytest.mark.actions(chain=chain("chain", FINDS_THEN_SENDS[0], MISSING))
+async def test_a_missing_value_ends_the_run(core: Core, mailbox: Mailbox) -> None:
+    first = await asked(core)
+    assert (await core.run(first)).state == "failed"
+    assert (await core.failure(first)).details["completed_steps"] == ["find"]
+    assert (await core.records("run.halted"), mailbox.state()["sent"]) == ([], [])
+
+
+LOOKS = chain("chain", *FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
+
+
+@pytest.mark.actions(chain=LOOKS.replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]"))
 async def test_the_wall_time_goes_on_where_it_stood(
-    start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
+    core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
-    steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
-    text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]")
-    install_examples(home, chain=text)
-    async with start() as core:
-        first = await asked(core, "chain")
-        mailbox.control(fail={"op": "list", "status": 503, "times": 1})
-        run_on_request(mailbox, "GET drafts", lambda: clock.advance(15))
-        await core.approve(first)
-        second = await core.back(first)
-        assert core.live(second).row.progress.elapsed == 15.0
-        mailbox.control(fail={"op": "list", "status": 503, "times": 1})
-        run_on_request(mailbox, "GET drafts", lambda: clock.advance(14.5))
-        await core.approve(second)
-        # A repeat would wait for a second, and less than that is left.
-        assert (await core.ended(second)).state == "failed"
-        assert (await core.failure(second)).details["completed_steps"] == ["find", "send"]
+    first = await asked(core)
+    mailbox.control(fail={"op": "list", "status": 503, "times": 1})
+    run_on_request(mailbox, "GET drafts", lambda: clock.advance(15))
+    await core.approve(first)
+    second = await core.back(first)
+    assert core.live(second).row.progress.elapsed == 15.0
+    mailbox.control(fail={"op": "list", "status": 503, "times": 1})
+    run_on_request(mailbox, "GET drafts", lambda: clock.advance(14.5))
+    await core.approve(second)
+    # A repeat would wait for a second, and less than that is left.
+    assert (await core.ended(second)).state == "failed"
+    assert (await core.failure(second)).details["completed_steps"] == ["find", "send"]
     assert len(mailbox.state()["sent"]) == 1
 
 
@@ -206,7 +194,7 @@ async def test_every_step_stands_in_the_item_though_none_needs_another(start: St
         (steps,) = (each.steps for each in core.app.library.not_accepted() if each.name == "chain")
         assert steps == (f"{CONNECTOR}.update_draft", f"{CONNECTOR}.list_drafts")
     async with start() as core:
-        view = await asked(core, "chain")
+        view = await asked(core)
         assert statuses(view) == {"change": "fixed", "read": "fixed"}
         assert sent_to(view, "change") == {"id": DRAFT, "to": "new@nordlicht.example"}
         assert sent_to(view, "read") == {"max_results": "1"}
