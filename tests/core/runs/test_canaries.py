@@ -302,8 +302,10 @@ async def test_a_call_that_a_person_approves_is_one_trace_without_its_contents(
     assert logged_calls(caplog) == [ended | {"decided": "person", "state": "completed"}]
 
 
-async def test_a_failed_call(core: Core, traced: Traced, caplog: pytest.LogCaptureFixture) -> None:
-    """The reason quotes the service, or the arguments."""
+async def test_a_failed_call(
+    core: Core, traced: Traced, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason quotes the service, or the arguments; what does not become a run leaves no open span."""
     caplog.set_level(logging.INFO)
     answer = await core.call("get-draft", {"id": "canary"})
     assert answer.row.failure is not None
@@ -320,14 +322,11 @@ async def test_a_failed_call(core: Core, traced: Traced, caplog: pytest.LogCaptu
     for content in CONTENTS:
         assert content not in traced.text + str(logged_calls(caplog)), content
 
-
-async def test_a_call_that_does_not_become_a_run_leaves_no_open_span(
-    core: Core, traced: Traced, monkeypatch: pytest.MonkeyPatch
-) -> None:
     async def refuse(_row: object) -> None:
         raise NotFound("canary")
 
     monkeypatch.setattr(core.app.gate.argument_quota, "reserve", refuse)
     with pytest.raises(NotFound):
         await core.call("get-draft", {"id": DRAFT})
-    assert (traced.named("aileron.run").attributes or {})["aileron.state"] == "refused"
+    assert (traced.spans[-1].name, traced.names.count("aileron.run")) == ("aileron.run", 2)
+    assert (traced.spans[-1].attributes or {})["aileron.state"] == "refused"

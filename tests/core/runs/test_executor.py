@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from aileron_core.actions.load import load_action
 from aileron_core.actions.model import Action, ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.connectors.protocol import Limits, OpResult
+from aileron_core.connectors.protocol import OpResult
 from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.errors import Failure
 from aileron_core.runs.executor import Executor, RunOutcome, RunPlan
@@ -39,13 +40,22 @@ class Scripted:
     identity = ConnectorIdentity(fqn=FQN, version="0.1.0", hash="sha256:0")
     hosts = ("gmail.googleapis.com:443",)
 
-    def __init__(self, *ends: OpResult) -> None:
-        self.ends = list(ends)
-        self.calls = 0
+    def __init__(self, *ends: OpResult | Exception, during: Callable[[], object] = bool) -> None:
+        self.ends, self.during = list(ends), during
+        self.options: list[dict[str, Any]] = []
+        """Of each call."""
 
-    async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
-        self.calls += 1
-        return self.ends.pop(0)
+    @property
+    def calls(self) -> int:
+        return len(self.options)
+
+    async def call(self, _op: str, _args: JsonObject, **options: Any) -> OpResult:
+        self.options.append(options)
+        self.during()
+        end = self.ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
 
 
 def send_draft(*, idempotent: bool | None) -> Action:
@@ -131,12 +141,7 @@ def test_an_output_too_deep_to_store_is_a_failure_of_the_connector() -> None:
 
 def test_a_fault_of_the_host_during_a_call_is_unknown_and_not_a_crash() -> None:
     """What had gone out is not known; the run still ends, and its lock with it."""
-
-    class Broken(Scripted):
-        async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
-            raise RuntimeError("SECRET in a traceback")
-
-    ending, _ = carried_out(Broken())
+    ending, _ = carried_out(Scripted(RuntimeError("SECRET in a traceback")))
     assert ending.kind == "unknown"
     assert "SECRET" not in str(ending)
 
@@ -198,17 +203,9 @@ def over_time(limit: str, host: str = "") -> OpResult:
 
 def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:
     """`[limits] wall_seconds` up to 300 s covers all steps and tries; the message names the whole."""
-    given: list[float] = []
-
-    class Slow(Scripted):
-        async def call(self, _op: str, _args: JsonObject, **options: object) -> OpResult:
-            limits = options["limits"]
-            assert isinstance(limits, Limits)
-            given.append(limits.wall_seconds)
-            return await super().call(_op, _args)
-
-    slow = Slow(BUSY, over_time("298.8s"))
+    slow = Scripted(BUSY, over_time("298.8s"))
     ending, waits = carried_out(slow, idempotent=True, wall_seconds=300)
+    given = [each["limits"].wall_seconds for each in slow.options]
     assert given == pytest.approx([300, 300 - waits[0]])
     assert (ending.failure.details["configured"], ending.failure.details["retried"]) == ("300s", 1)
     assert ending.failure.message.startswith("The run reached its time limit of 300 s.")
@@ -245,20 +242,14 @@ def test_a_stop_while_a_retry_waits_ends_the_run() -> None:
 
 def test_a_stop_during_a_step_keeps_the_next_from_beginning() -> None:
     stop = StopRequest()
-
-    class Stopping(Scripted):
-        async def call(self, _op: str, _args: JsonObject, **options: object) -> OpResult:
-            assert options["stop"] is stop
-            stop.make()
-            return await super().call(_op, _args)
-
-    connector = Stopping(DONE, DONE)
+    connector = Scripted(DONE, DONE, during=stop.make)
     whole = send_draft(idempotent=False)
     first = whole.steps[0]
     whole = replace(whole, steps=(first, replace(first, id="again")))
     plan = run_plan(connector, whole, stop=stop)
     ending = run(Executor(FrozenClock()).run(plan))
     assert (ending.kind, connector.calls) == ("failed", 1)
+    assert connector.options[0]["stop"] is stop
     assert ending.failure.details["completed_steps"] == [first.id]
 
 

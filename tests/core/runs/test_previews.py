@@ -309,6 +309,10 @@ async def test_the_asked_host_is_named(start: Start, service: ScriptedService, h
             assert "z.example" in record["summary"]
             assert "a.example" not in record["summary"]
         assert {each.headers["Host"] for each in service.seen} == {"z.example"}
+    furnish_guest(home, [], TWO)  # one that answers out of itself
+    async with start() as core:
+        _, ready = await first_and_ready(core, region="another call")
+        assert (ready.preview.status, ready.preview.host) == ("ready", "")
 
 
 async def test_a_refusing_host_is_named(start: Start, service: ScriptedService, home: Path) -> None:
@@ -323,14 +327,6 @@ async def test_a_refusing_host_is_named(start: Start, service: ScriptedService, 
         assert (ready.preview.status, ready.preview.reason) == ("unavailable", said)
         (record,) = await core.records("preview.unavailable")
         assert record["hosts_asked"] == ["a.example:443", "z.example:443"]
-
-
-async def test_no_host_is_named_where_none_was_asked(home: Path) -> None:
-    """A connector that answers out of itself was not asked by anybody on a host's behalf."""
-    furnish_guest(home, [], TWO)
-    async with Core.open(home) as core:
-        _, ready = await first_and_ready(core)
-        assert (ready.preview.status, ready.preview.host) == ("ready", "")
 
 
 async def test_calls_reach_their_region(start: Start, service: ScriptedService, home: Path) -> None:

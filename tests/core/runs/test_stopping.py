@@ -78,19 +78,7 @@ async def test_a_stopped_run_ends_in_the_middle_of_a_sleep(home: Path) -> None:
 
 
 async def test_a_run_stopped_while_a_request_waits_is_unknown(core: Core, mailbox: Mailbox) -> None:
-    view = await core.ask()
-    with hold_answers(mailbox, "POST send") as reached:
-        await core.approve(view)
-        await reached()
-        with promptly():
-            await core.app.approvals.stop(view.run_id)
-            ended = await core.ended(view)
-    assert (ended.state, ended.awaits_acknowledgement) == ("unknown", True)
-    events = [each["event"] for each in await core.records() if each["run"] == view.run_id]
-    assert (events[-2:], writes(mailbox).count("POST send")) == (["run.stopped", "run.unknown"], 1)
-
-
-async def test_only_what_runs_is_stopped_and_only_once(core: Core, mailbox: Mailbox) -> None:
+    """Only what runs is stopped, and only once."""
     view = await core.ask()
     with pytest.raises(Conflict, match="does not run now"):
         await core.app.approvals.stop(view.run_id)
@@ -99,13 +87,17 @@ async def test_only_what_runs_is_stopped_and_only_once(core: Core, mailbox: Mail
     with hold_answers(mailbox, "POST send") as reached:
         await core.approve(view)
         await reached()
-        stops = [core.app.approvals.stop(view.run_id) for _ in range(2)]
-        answers = await asyncio.gather(*stops, return_exceptions=True)
-        assert [type(each) for each in answers] == [type(None), Conflict]
-        await core.ended(view)
+        with promptly():
+            stops = [core.app.approvals.stop(view.run_id) for _ in range(2)]
+            answers = await asyncio.gather(*stops, return_exceptions=True)
+            assert [type(each) for each in answers] == [type(None), Conflict]
+            ended = await core.ended(view)
+    assert (ended.state, ended.awaits_acknowledgement) == ("unknown", True)
     with pytest.raises((Conflict, NotFound)):
         await core.app.approvals.stop(view.run_id)
-    assert len(await core.records("run.stopped")) == 1
+    events = [each["event"] for each in await core.records() if each["run"] == view.run_id]
+    assert (events.count("run.stopped"), events[-2:]) == (1, ["run.stopped", "run.unknown"])
+    assert writes(mailbox).count("POST send") == 1
 
 
 async def test_an_unrecorded_stop_still_stops(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,31 +222,23 @@ async def test_a_call_that_was_held_too_long_is_refused(start: Start, mailbox: M
     assert writes(mailbox) == [f"GET {DRAFT}"]
 
 
-async def test_while_paused_a_person_says_no_but_not_yes(core: Core, mailbox: Mailbox) -> None:
-    await pause(core)
-    view, other = await core.ask(), await core.ask(OTHER)
-    with pytest.raises(Paused, match="nothing was decided"):
-        await core.approve(view)
-    assert core.views(view.approval_id)[-1].state == "pending"
-    await core.app.approvals.deny(other.approval_id, "no")
-    await go_on(core)
-    assert (await core.run(view)).state == "completed"
-    assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
-
-
 async def test_what_was_approved_before_the_pause_comes_back(core: Core, mailbox: Mailbox) -> None:
-    view = await core.ask()
+    """While paused a person says no but not yes."""
+    view, other = await core.ask(), await core.ask(OTHER)
     with hold_answers(mailbox, f"GET {DRAFT}") as reached:
         await core.approve(view)
         await reached()
         await pause(core)
     back = await core.view(view.approval_id, lambda v: v.state == "pending", after=view.version + 1)
     assert "on hold before the run began. Nothing ran" in back.note
+    with pytest.raises(Paused, match="nothing was decided"):
+        await core.approve(back)
+    await core.app.approvals.deny(other.approval_id, "no")
     await go_on(core)
     await core.call("list-drafts", {})  # the connector is free again
     assert (core.views(view.approval_id)[-1].state, mailbox.state()["sent"]) == ("pending", [])
     assert (await core.run(back)).state == "completed"
-    assert len(mailbox.state()["sent"]) == 1
+    assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
 
 
 @pytest.mark.actions(update_draft=UPDATE_DRAFT)

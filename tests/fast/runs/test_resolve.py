@@ -64,27 +64,31 @@ def test_fields_come_in_the_files_order_with_header_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text", "multiline"),
+    ("value", "text", "shape"),
     [
-        ("a\nb", "a\nb", False),
-        ("", "", False),
-        (1234567, "1234567", False),
-        (1234567.0, "1234567", False),
-        (2**60, "1152921504606846976", False),
-        (0.1, "0.1", False),
-        (True, "true", False),
-        (["a", "b"], "a\nb", True),
-        ([1, 2.0], "1\n2", True),
-        ([], "[]", True),
-        (["a\nb", "c"], '[\n  "a\\nb",\n  "c"\n]', True),
-        (["5", 5], '[\n  "5",\n  5\n]', True),
-        (["a", ""], '[\n  "a",\n  ""\n]', True),
-        ({"a": [1.0]}, '{\n  "a": [\n    1\n  ]\n}', True),
+        ("a\nb", "a\nb", "text"),
+        ('{"a": 1}', '{"a": 1}', "text"),
+        ("", "", "text"),
+        (1234567, "1234567", "text"),
+        (1234567.0, "1234567", "text"),
+        (2**60, "1152921504606846976", "text"),
+        (0.1, "0.1", "text"),
+        (True, "true", "text"),
+        (["a", "b"], "a\nb", "lines"),
+        ([1, 2.0], "1\n2", "lines"),
+        ([], "[]", "json"),
+        (["a ", "b"], '[\n  "a ",\n  "b"\n]', "json"),
+        (["a\nb", "c"], '[\n  "a\\nb",\n  "c"\n]', "json"),
+        (["5", 5], '[\n  "5",\n  5\n]', "json"),
+        (["a", ""], '[\n  "a",\n  ""\n]', "json"),
+        ({"a": [1.0]}, '{\n  "a": [\n    1\n  ]\n}', "json"),
     ],
 )
-def test_a_value_is_shown_as_it_is(value: Any, text: str, multiline: bool) -> None:
+def test_a_value_is_shown_as_it_is(value: Any, text: str, shape: str) -> None:
+    """A text is distinguished from what it reads like."""
     field = shown_field(value)
-    assert (field.value, field.multiline, field.missing) == (text, multiline, False)
+    expected = (text, shape, shape != "text", False)
+    assert (field.value, field.shape, field.multiline, field.missing) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,21 +154,6 @@ def test_a_path_goes_on_in_every_value_that_it_reached_or_by_an_index() -> None:
     headers = [header("To", "a"), header("To", "b"), 5]
     assert shown_field(headers, "v.1.value").value == "b"
     assert shown_field(headers, "v.02").value == "5"
-
-
-@pytest.mark.parametrize(
-    ("value", "shape"),
-    [
-        ('{"a": 1}', "text"),
-        ({"a": 1}, "json"),
-        ("a\nb", "text"),
-        (["a", "b"], "lines"),
-        (["a ", "b"], "json"),
-        (5, "text"),
-    ],
-)
-def test_a_text_is_distinguished_from_what_it_reads_like(value: Any, shape: str) -> None:
-    assert shown_field(value).shape == shape
 
 
 def test_a_value_without_end_is_shown_as_such() -> None:
