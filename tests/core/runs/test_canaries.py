@@ -29,8 +29,8 @@ TOKEN = "canary-Token/55c0+1de"
 RENEWAL = "canary-Renewal/8a31+f00"
 CLIENT = "canary-Client/20bb+c4e"
 PASSPHRASE = "canary-Passphrase-61d9"
-ALL = (SECRET, TOKEN, RENEWAL, CLIENT, PASSPHRASE)
 PAIR = f"ana:{SECRET}"
+ALL = (SECRET, TOKEN, RENEWAL, CLIENT, PASSPHRASE, PAIR)
 DUMPED = 131072
 """Bytes of the guest's memory that it returns, the answer to its request among them."""
 MANIFEST = {
@@ -93,7 +93,7 @@ def spellings(secret: str) -> Iterator[str]:
 
 
 def leaked(text: str) -> list[str]:
-    return [spelled for secret in (*ALL, PAIR) for spelled in spellings(secret) if spelled in text]
+    return [spelled for secret in ALL for spelled in spellings(secret) if spelled in text]
 
 
 @dataclass

@@ -102,13 +102,6 @@ def test_a_rule_allows_a_change_below_its_paths_only() -> None:
         assert verdict(Facts(tool="Write", path=path), NOTES).decision == "ask"
 
 
-def test_no_rule_allows_what_is_denied_but_an_exception_does() -> None:
-    allowed = Rule(tools=("Read",), decision="allow", paths=("tests/server.pem",))
-    facts = Facts(tool="Read", path="tests/server.pem")
-    assert verdict(facts, allowed).decision == "deny"
-    assert verdict(facts, exceptions=("tests/*.pem",)).decision == "allow"
-
-
 def test_a_rule_allows_a_simple_command_of_its_words() -> None:
     found = verdict(bash_facts("pytest", "-q", "tests/a.py", "-x"), PYTEST)
     expected = ("allow", "allowed by policy.toml:3", PYTEST)
@@ -145,6 +138,11 @@ def test_a_rule_denies_a_program_by_any_of_its_names() -> None:
 
 
 def test_deny_goes_over_ask_and_ask_over_allow() -> None:
+    """No rule allows what is denied for its name, but an exception does."""
+    allowed = Rule(tools=("Read",), decision="allow", paths=("tests/server.pem",))
+    facts = Facts(tool="Read", path="tests/server.pem")
+    assert verdict(facts, allowed).decision == "deny"
+    assert verdict(facts, exceptions=("tests/*.pem",)).decision == "allow"
     allow, ask, deny = (replace(NOTES, decision=each, reason=each) for each in DECISIONS)
     facts = Facts(tool="Edit", path="notes/a")
     assert verdict(facts, allow, ask, deny).reason == "deny"
@@ -183,20 +181,16 @@ def test_a_rule_allows_a_rehearsed_command_by_what_it_changed() -> None:
     assert verdict(rehearsed("build/.env"), BUILD).text == (
         "policy.toml:9 does not count, because of what it changes: files of this name may hold secrets: build/.env"
     )
-
-
-MADE = replace(
-    bash_facts("make", program="/usr/bin/make"), rehearsal=rehearsed("build/x").rehearsal
-)
-
-
-def test_it_allows_nothing_that_was_not_rehearsed() -> None:
+    # It allows nothing that was not rehearsed.
     before = Facts(tool="Bash", command="make > x")
     found = verdict(before, BUILD)
     assert (found.decision, found.before_rehearsal) == ("ask", before)
     failed = verdict(replace(before, rehearsal=Rehearsal(done=False)), BUILD)
     assert (failed.decision, failed.before_rehearsal) == ("ask", None)
     assert failed.reason == "policy.toml:9 allows only what was rehearsed, and this command was not"
+
+
+MADE = replace(bash_facts("make"), rehearsal=rehearsed("build/x").rehearsal)
 
 
 def test_rules_that_deny_or_ask_win_over_it_also_for_what_was_changed() -> None:
@@ -207,9 +201,7 @@ def test_rules_that_deny_or_ask_win_over_it_also_for_what_was_changed() -> None:
         kept = Rule(tools=("Write",), decision=decision, paths=("build/x",))
         assert verdict(MADE, BUILD, kept).decision == "ask"
     assert verdict(replace(MADE, rehearsal=None), BUILD, make).before_rehearsal is None
-
-
-def test_with_words_of_a_command_both_must_hold() -> None:
+    # With words of a command both must hold.
     both = replace(BUILD, argv=("make", "*"))
     assert verdict(MADE, both).decision == "allow"
     other, rm = replace(MADE, rehearsal=rehearsed("x").rehearsal), replace(MADE, argv=("rm",))
@@ -409,9 +401,7 @@ def test_rules_and_exceptions_are_read_with_their_lines() -> None:
     assert not policy.restrictions().secret_exceptions
     assert policy == Policy(rules=(notes, push), secret_exceptions=("tests/*.pem",), text=WHOLE)
     assert parse_policy("") == Policy()
-
-
-def test_a_rule_may_be_about_what_a_command_changes_also_nothing() -> None:
+    # A rule may be about what a command changes, also nothing.
     text = '[[rule]]\ntools = ["Bash"]\ndecision = "allow"\nchanges = {}\n'
     for written, read in (('["build/**"]', ("build/**",)), ("[]", ())):
         (rule,) = parse_policy(text.format(written)).rules

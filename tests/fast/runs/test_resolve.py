@@ -256,12 +256,9 @@ def test_new_values_are_what_a_step_with_the_same_template_sends() -> None:
     action = changing_action(To="${args.to}", Body="${args.body}")
     given = new_values(action, {"body": "x"})
     assert [field.label for field in given] == ["Body"], "one that was not given stays"
-
-
-def test_only_what_stands_whole_among_the_new_values_is_left_out_of_the_rest() -> None:
-    """Inside other text nobody sees where an argument begins and ends."""
+    # Only what stands whole is left out of the rest: inside other text nobody sees where an argument begins and ends.
     action = changing_action(To="${args.to}", Subject="${args.note}${args.body}")
-    args: JsonObject = {"to": "a", "note": "n", "body": "b", "people": ["p"]}
+    args = {"to": "a", "note": "n", "body": "b", "people": ["p"]}
     assert [field.label for field in other_arguments(action, args)] == ["Body", "People", "Note"]
 
 
@@ -311,11 +308,9 @@ def test_the_whole_answer_of_a_server_is_shown_with_what_its_call_changes_of_it(
     assert [each.label for each in others] == ["issue", "a.b", "Answer"]
     own = Preview(op="get_issue", render=(("Title", "json.title"),))
     assert shown_preview(UPDATE_ISSUE, own) is own, "its table says what is shown"
-
-
-def test_an_answer_of_a_server_is_its_text_and_the_data_that_says_something_else() -> None:
+    # What is not an object is its text, and the data that says something else.
     action = of_server(shown_preview(UPDATE_ISSUE, Preview(op="get_issue")))
-    output: Json = {"json": {"n": 2}, "text": "one\ntwo", "data": {"n": 2}}
+    output = {"json": {"n": 2}, "text": "one\ntwo", "data": {"n": 2}}
     assert resolve_fields(action.approval.preview, output) == (
         FieldView(label="Answer", value="one\ntwo", multiline=True),
         FieldView(label="Answer as data", value='{\n  "n": 2\n}', multiline=True, shape="json"),
@@ -339,16 +334,6 @@ MAIL, DISK = (
 )
 
 
-def test_a_rehearsal_is_of_the_very_call() -> None:
-    """With every argument that the step takes, whatever a preview's `args` would say."""
-    step = Step(id="s", connector="mcp://local/notes", op="append", takes_any=True)
-    whose = replace(MAIL, fqn=step.connector, capabilities=("append",))
-    approval = Approval(required=True, preview=Preview(op="append", is_rehearsal=True))
-    action = replace(changing_action(), requires=(whose,), steps=(step,), approval=approval)
-    args: JsonObject = {"path": "a.txt", "more": [1]}
-    assert plan_preview(action, args) == PreviewPlan(connector=whose, op="append", args=dict(args))
-
-
 ACTION = action_of(
     input_of("draft_id"),
     input_of("format", required=False),
@@ -365,8 +350,15 @@ ACTION = action_of(
 
 
 def test_a_preview_asks_the_first_steps_connector_with_the_calls_arguments() -> None:
+    """Of a rehearsal with every argument that the step takes, whatever a preview's `args` would say."""
     assert plan_preview(ACTION, {"draft_id": "${args.format}"}) == PreviewPlan(
         connector=MAIL, op="get", args={"id": "${args.format}", "full": True}
     )
     without = replace(ACTION, approval=Approval(required=True))
     assert plan_preview(without, {"draft_id": "x"}) is None
+    step = Step(id="s", connector="mcp://local/notes", op="append", takes_any=True)
+    whose = replace(MAIL, fqn=step.connector, capabilities=("append",))
+    approval = Approval(required=True, preview=Preview(op="append", is_rehearsal=True))
+    action = replace(changing_action(), requires=(whose,), steps=(step,), approval=approval)
+    args: JsonObject = {"path": "a.txt", "more": [1]}
+    assert plan_preview(action, args) == PreviewPlan(connector=whose, op="append", args=dict(args))
