@@ -41,6 +41,8 @@ class Tools:
         """By a search."""
         self.answers: dict[str, Mapping[str, Any]] = {}
         """By op, in place of those of the workers; one with a class is an error."""
+        self.kept_by = ""
+        """Other workers, which keep what was there before and take it back."""
         self.cancels: list[int] = []
         self._answers: list[dict[str, Any]] = []
         self._files = FileWorker(Project(project), self._answers.append)
@@ -75,9 +77,13 @@ class Tools:
             elif asked["worker"] == "files" and frame["op"] != "grep":  # which is done in a fork
                 self._files._take(frame)  # pyright: ignore[reportPrivateUsage]
                 answer = self._answers.pop()
+                if self.kept_by and "undo" in answer.get("result", {}):
+                    answer["result"]["undo"] += f"@{self.kept_by}"
             else:
                 answer = {"id": frame["id"], "result": self._command(frame["op"], frame["args"])}
-            self.channel.receive(asked["worker"], answer)
+            keeper = self.kept_by if frame["op"] == "undo" else ""
+            channel = self.core.app.tool_channels.get(keeper) if keeper else self.channel
+            channel.receive(asked["worker"], answer)
 
     def _command(self, op: str, args: dict[str, Any]) -> dict[str, Any]:
         if op == "rehearse":

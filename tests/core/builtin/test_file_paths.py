@@ -15,10 +15,10 @@ import pytest
 from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.variants import ALL
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="renameat2")
 SECONDS = 60.0 if ALL else 1.0
-OPS = ("read", "write", "preview_write")
-BOTH_WAYS = [(op, how) for op in OPS for how in ("done", "forbidden")]
+BOTH_WAYS = [
+    (op, how) for op in ("read", "write", "preview_write") for how in ("done", "forbidden")
+]
 
 EXCHANGING = """
 import os, sys
@@ -65,7 +65,7 @@ def exchanging(project: Path, outside: Path) -> Iterator[None]:
         loop.stdout.close()
 
 
-@LINUX
+@pytest.mark.skipif(sys.platform != "linux", reason="renameat2")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("prefix", [(), (sys.executable, "-I", "-c", WITHOUT_OPENAT2)])
 def test_no_exchange_of_file_and_link_leads_out(tmp_path: Path, prefix: tuple[str, ...]) -> None:

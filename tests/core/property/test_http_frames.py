@@ -1,7 +1,4 @@
-"""Any request at a real console, at `/mcp` and at the routes: an answer or an error with its place.
-
-Never a fault of ours, never a line in the log, never a wait without an end; and the next one is fine.
-"""
+"""Any request at a real console is answered, without a fault of ours, a line in the log or an endless wait."""
 
 import contextlib
 import http.client
@@ -26,8 +23,7 @@ Fields: TypeAlias = list[tuple[bytes, bytes]]
 SECONDS = 60.0
 FEWER = settings(max_examples=max(10, settings.default.max_examples * 2 // 5))
 """Each example is four requests at least."""
-WHO = {"name": "a-test", "version": "1"}
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": WHO}
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}  # fmt: skip
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 ROUTE = "/v1/actions/get-draft/run"
 
@@ -75,12 +71,9 @@ class HttpAgent:
         return b"127.0.0.1:%d" % self.console.port
 
     def exchange(self, data: bytes, *, whole: bool, ended: bool = False) -> HttpReply | None:
-        """Send *data*; return the first answer, or None where the console hung up without one.
+        """Send *data*; return the first answer, *whole* to a stream's end, or None where the console hung up without one.
 
-        Args:
-            data: what to send.
-            whole: read a stream to its end, and not only its head.
-            ended: hang up on the sending side, as a client whose body is cut off does.
+        If *ended*, hang up on the sending side, as a client whose body is cut off does.
         """
         with socket.create_connection(("127.0.0.1", self.console.port), SECONDS) as peer:
             with contextlib.suppress(OSError):  # refused before all of it was sent

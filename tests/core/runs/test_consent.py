@@ -187,12 +187,6 @@ async def test_a_preview_that_came_or_went_counts_as_changed(core: Core, mailbox
     assert (await core.run(gone)).state == "completed"
 
 
-def _draft(mailbox: Mailbox, *bcc: tuple[str, str]) -> str:
-    lines = ["To: Anna <anna@nordlicht.example>", "Subject: Q3", *(f"{n}: {v}" for n, v in bcc)]
-    raw = "\r\n".join([*lines, "", "Hello"]).encode()
-    return mailbox._state.create(base64.urlsafe_b64encode(raw).decode()).id
-
-
 @pytest.mark.parametrize(
     ("headers", "shown", "count"),
     [
@@ -208,7 +202,15 @@ def _draft(mailbox: Mailbox, *bcc: tuple[str, str]) -> str:
 async def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
     core: Core, mailbox: Mailbox, headers: list[tuple[str, str]], shown: str, count: int
 ) -> None:
-    view = await core.ask(_draft(mailbox, *headers))
+    lines = [
+        "To: Anna <a@b.example>",
+        "Subject: Q3",
+        *(f"{n}: {v}" for n, v in headers),
+        "",
+        "Hello",
+    ]
+    raw = base64.urlsafe_b64encode("\r\n".join(lines).encode()).decode()
+    view = await core.ask(mailbox._state.create(raw).id)
     (bcc,) = (field for field in view.preview.fields if field.label == "Bcc")
     assert (bcc.missing, bcc.value, bcc.count) == (False, shown, count)
     assert (await core.run(view)).state == "completed"

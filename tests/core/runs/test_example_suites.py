@@ -34,7 +34,6 @@ from tests.support.published.services import (
 
 CONNECTORS = ROOT / "examples" / "connectors"
 ISSUE = {"repo": REPO, "number": 1}
-PULL = {"repo": REPO, "number": 7, "sha": HEAD}
 
 
 def furnish_example(home: Path, connector: str) -> None:
@@ -120,7 +119,7 @@ async def test_an_edit_shows_before_and_after(core: Core, hub: GitHub) -> None:
 
 
 async def test_a_merge_shows_what_it_contains(core: Core, hub: GitHub) -> None:
-    view = await core.ask_for("github-merge-pull", PULL)
+    view = await core.ask_for("github-merge-pull", {"repo": REPO, "number": 7, "sha": HEAD})
     fields = shown_fields(view)
     assert view.preview.gist == "Count what is left into main of octo/app (private)"
     assert fields["Checks"].splitlines()[0] == "failure: tests (GitHub Actions)"
@@ -190,7 +189,6 @@ async def test_gmail_is_bound_by_login_sends_and_edits_drafts(home: Path, google
 
 
 WITH_ATTACHMENT = "r-8842188204"
-LABEL = {"id": "OCT-1", "labelId": "bug"}
 STOP = {"region": "eu-west-1", "query_execution_id": QUERY}
 
 
@@ -235,7 +233,7 @@ async def test_linear_is_asked_with_a_key(home: Path, tmp_path: Path, services: 
     """A read runs at once, a mutation waits for a person; the key is sent as its manifest says, without Bearer."""
     async with account_bound(home, tmp_path, services, "api_key", LINEAR_KEY) as core:
         assert (await core.call("organization", {})).row.state == "completed"
-        view = await ask_with_account(core, "issue-remove-label", **LABEL)
+        view = await ask_with_account(core, "issue-remove-label", id="OCT-1", labelId="bug")
         assert services.labels == {"bug", "urgent"}
         assert (await core.run(view)).state == "completed"
         assert services.labels == {"urgent"}

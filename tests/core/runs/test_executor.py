@@ -267,7 +267,6 @@ async def test_a_recheck_that_differs_asks_the_person_again(core: Core, mailbox:
 
 
 HOST = "a.example:443"
-OTHER = "https://other.example/"
 LATER = {"Retry-After": "30"}
 THROTTLED = {"x-amzn-errortype": "ThrottlingException:http://internal.amazon.com/coral/"}
 OWN = '{"error":{"class":"external_api_error","message":"it said no"}}'
@@ -279,7 +278,7 @@ ROWS: dict[str, list[tuple[Answer, str]]] = {
     "2xx, and the connector reports nothing": [(Answer(200), CRASHED), (Answer(201), CRASHED)],
     "redirect that is followed with GET": [(Answer(303, {"Location": "/done"}), CRASHED)],
     "redirect that is not followed": [
-        (Answer(302, {"Location": OTHER}), OWN),
+        (Answer(302, {"Location": "https://other.example/"}), OWN),
         (Answer(303, {"Location": "https://127.0.0.1/"}), OWN),
         (Answer(307, {"Location": "http://a.example/plain"}), OWN),
         (Answer(304), OWN),

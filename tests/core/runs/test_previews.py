@@ -1,6 +1,5 @@
 """Previews: services that are read by POST, and which hosts an item names."""
 
-import json
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +20,6 @@ ATHENA = "AmazonAthena.GetQueryExecution"
 TOKEN = "AmazonAthena.GetSessionToken"
 
 
-def graphql_request(query: str) -> dict[str, object]:
-    return READ | {"url": "https://api.example/graphql", "body": json.dumps({"query": query})}
-
-
 def athena(operation: str) -> dict[str, object]:
     headers = {"X-Amz-Target": f"AmazonAthena.{operation}", "Content-Type": "application/x-amz-json-1.1"}  # fmt: skip
     return {"method": "POST", "url": "https://api.example/", "headers": headers, "body": "{}"}
@@ -34,7 +29,10 @@ READ: dict[str, object] = {
     "method": "POST", "url": "https://api.example/read",
     "headers": {"Content-Type": "application/json"}, "body": '{"id": 5}',
 }  # fmt: skip
-QUERY = graphql_request("query { viewer { id } }")
+QUERY = READ | {
+    "url": "https://api.example/graphql",
+    "body": '{"query": "query { viewer { id } }"}',
+}
 UNCHECKED = "unchecked requests of see to api.example/read"
 
 

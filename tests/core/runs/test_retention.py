@@ -177,7 +177,6 @@ async def test_a_file_from_before_secure_deletion_is_cleaned_once(start: Start, 
         await core.call("get-draft", {"id": DRAFT})
 
 
-HEX = re.compile(rb"[0-9a-f]{64}")
 GUESS = canonical({"draft_id": DRAFT})
 """The arguments of the call, as whoever guesses right writes them."""
 
@@ -188,7 +187,7 @@ def hashes_in(home: Path) -> set[str]:
     for file in home.rglob("*"):
         # A new copy of the vault may be renamed meanwhile: it is there under its name.
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-            found |= {each.decode() for each in HEX.findall(file.read_bytes())}
+            found |= {each.decode() for each in re.findall(rb"[0-9a-f]{64}", file.read_bytes())}
     return found
 
 

@@ -44,8 +44,6 @@ from tests.support.frozen_clock import FrozenClock
 from tests.support.granting import grant, launched, offers, terms_of
 
 GET, PUT = f"GET {DRAFT}", f"PUT {DRAFT}"
-OTHER = "r-8842190312"
-AWAY = ("https://evil.example/?secret", "evil.example/?secret")
 READDRESS = readdress('reach = ["To"]\n')
 ANNA = "Anna Brandt <anna.brandt@nordlicht.example>"
 ALLOWED = f"""
@@ -156,7 +154,7 @@ async def test_a_rule_asks_without_a_preview_and_of_what_is_free(opens: Start) -
         '[[rule]]\nactions = ["get-*"]\ndecision = "allow"\nwhere = { "args.id" = { within = "a.example" } }\n'
     )
     async with opens(named) as core:  # what a read's address could carry away
-        ids = (DRAFT, "https://a.example/x", *AWAY)
+        ids = (DRAFT, "https://a.example/x", "https://evil.example/?secret", "evil.example/?secret")
         states = [(await core.call("get-draft", {"id": each})).row.state for each in ids]
         assert states == ["completed", "failed", "pending", "pending"]
         for run in [each for each in core.app.registry if each.is_waiting]:
@@ -392,7 +390,7 @@ async def test_a_grant_rests_after_an_unknown_outcome(
             await carry_out(run)
 
         monkeypatch.setattr(core.app.approvals.runner, "run", once_both_are_answered)
-        args = [{"id": each, "to": "b@a.example"} for each in (DRAFT, OTHER)]
+        args = [{"id": each, "to": "b@a.example"} for each in (DRAFT, "r-8842190312")]
         answers = [await core.call("readdress", each) for each in args]
         await core.until(lambda: len(made.reserved) == 2 or None)
         mailbox.control(lose_answer="update")

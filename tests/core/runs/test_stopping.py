@@ -17,7 +17,7 @@ from aileron_core.policy.model import Policy, Rule
 from aileron_core.runs import LiveRun
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.transitions import RunState
-from tests.support.builtin_worker import Worker, WorkerError
+from tests.core.builtin.test_calls import Tools
 from tests.support.core_harness import (
     DRAFT,
     PATIENCE,
@@ -30,9 +30,6 @@ from tests.support.core_harness import (
 )
 from tests.support.scripted_guest import ScriptedService, install_sleeper, write_action
 
-PROMPT = 10.0
-"""Seconds within which a stopped run has ended, also on a busy machine; it would have gone on for a minute."""
-
 
 async def begun(core: Core, action: str) -> LiveRun:
     of = (action, RunState.EXECUTING)
@@ -42,9 +39,10 @@ async def begun(core: Core, action: str) -> LiveRun:
 
 @contextmanager
 def promptly() -> Generator[None]:
+    """A stopped run has ended within ten seconds, also on a busy machine; it would have gone on for a minute."""
     began = time.monotonic()
     yield
-    assert time.monotonic() - began < PROMPT
+    assert time.monotonic() - began < 10
 
 
 LIMITS = "[limits]\nwall_seconds = 90\n"
@@ -170,14 +168,6 @@ async def test_an_approved_call_names_the_run_that_it_waits_for(home: Path) -> N
 OTHER = "r-8842190312"
 
 
-async def pause(core: Core, *, paused: bool = True) -> None:
-    await core.do(SetPause(paused=paused))
-
-
-async def go_on(core: Core) -> None:
-    await pause(core, paused=False)
-
-
 def call_in_background(core: Core, action: str = "get-draft", **more: Any) -> "asyncio.Task[Any]":
     args = {"id": DRAFT, **({"to": "m@x.example"} if action == "update-draft" else {})}
     return asyncio.create_task(core.call(action, args, **more))
@@ -189,14 +179,14 @@ async def runs(core: Core) -> list[tuple[str, str]]:
 
 
 async def test_an_ungated_call_is_held_before_its_row(core: Core, mailbox: Mailbox) -> None:
-    await pause(core)
+    await core.do(SetPause(paused=True))
     call = call_in_background(core)
     # The gated call goes through the same gate after it: by then the first is held.
     await core.ask(OTHER)
     assert not call.done()
     assert await runs(core) == [("send-draft", "pending")]
     assert writes(mailbox) == [f"GET {OTHER}"]
-    await go_on(core)
+    await core.do(SetPause(paused=False))
     assert (await call).row.state == "completed"
     events = [record["event"] for record in await core.records()]
     places = [events.index(e) for e in ("console.paused", "console.resumed", "run.started")]
@@ -209,7 +199,7 @@ async def test_a_call_that_was_held_too_long_is_refused(start: Start, mailbox: M
     assert PauseSwitch().hold_seconds == 25
     async with start() as core:
         core.app.pause.hold_seconds = 0.1
-        await pause(core)
+        await core.do(SetPause(paused=True))
         first, same = call_in_background(core, key="k"), call_in_background(core, key="k")
         for call in (first, same):
             with pytest.raises(Paused, match=r"waited for 0.1 s and did not run") as caught:
@@ -217,7 +207,7 @@ async def test_a_call_that_was_held_too_long_is_refused(start: Start, mailbox: M
             assert (caught.value.class_, caught.value.retriable) == ("unavailable", True)
         assert await runs(core) == []
         assert [r["class"] for r in await core.records("call.refused")] == ["unavailable"]
-        await go_on(core)
+        await core.do(SetPause(paused=False))
         assert (await call_in_background(core, key="k")).row.state == "completed"
     assert writes(mailbox) == [f"GET {DRAFT}"]
 
@@ -228,13 +218,13 @@ async def test_what_was_approved_before_the_pause_comes_back(core: Core, mailbox
     with hold_answers(mailbox, f"GET {DRAFT}") as reached:
         await core.approve(view)
         await reached()
-        await pause(core)
+        await core.do(SetPause(paused=True))
     back = await core.view(view.approval_id, lambda v: v.state == "pending", after=view.version + 1)
     assert "on hold before the run began. Nothing ran" in back.note
     with pytest.raises(Paused, match="nothing was decided"):
         await core.approve(back)
     await core.app.approvals.deny(other.approval_id, "no")
-    await go_on(core)
+    await core.do(SetPause(paused=False))
     await core.call("list-drafts", {})  # the connector is free again
     assert (core.views(view.approval_id)[-1].state, mailbox.state()["sent"]) == ("pending", [])
     assert (await core.run(back)).state == "completed"
@@ -252,26 +242,26 @@ async def test_no_call_that_waits_begins_in_a_pause(core: Core, mailbox: Mailbox
         async with asyncio.timeout(PATIENCE):
             while len(core.app.registry._by_run) < 2:
                 await asyncio.sleep(0)
-        await pause(core)
+        await core.do(SetPause(paused=True))
     assert (await core.ended(view)).state == "completed"
     await core.ask(OTHER)  # goes by it, and through the same connector
     assert [action for action, _ in await runs(core)] == ["send-draft"] * 2
     assert not any(request.startswith("PUT") for request in writes(mailbox))
-    await go_on(core)
+    await core.do(SetPause(paused=False))
     assert (await call).row.state == "failed"
 
 
 async def test_a_held_call_runs_only_as_it_may_run_afterwards(core: Core, mailbox: Mailbox) -> None:
     other = await core.another_session()
     digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
-    await pause(core)
+    await core.do(SetPause(paused=True))
     gone, refused = call_in_background(core, session=other), call_in_background(core)
     await core.ask(OTHER)
     await core.app.session_service.end(other.session_id, "it was ended")
     with pytest.raises(Unauthorized):  # nor does a gated call become pending
         await core.call(session=other)
     await core.do(WithdrawAcceptance(kind="action", name="get-draft", digest=digest))
-    await go_on(core)
+    await core.do(SetPause(paused=False))
     with pytest.raises(Unauthorized, match="has ended"):
         await gone
     with pytest.raises(Conflict, match="is not accepted"):
@@ -286,10 +276,10 @@ async def test_a_pause_is_at_once_and_ends_with_the_process(start: Start) -> Non
     async with start() as core:
         core.app.database._stopped = StorageUnavailable("full")
         with pytest.raises(StorageUnavailable, match="All calls are on hold, but"):
-            await pause(core)
+            await core.do(SetPause(paused=True))
         assert (await core.app.console.snapshot()).paused_at is not None
         with pytest.raises(StorageUnavailable):  # and they go on only on record
-            await go_on(core)
+            await core.do(SetPause(paused=False))
         assert core.app.pause.is_on
         core.app.database._stopped = None
     async with start() as core:
@@ -328,44 +318,19 @@ def a_txt(project: Path) -> Path:
     return file
 
 
-async def carry(core: Core, worker: Worker, kept_by: str = "") -> None:
-    """Carry frames between the session's channel and *worker*, as its launcher does.
-
-    Args:
-        kept_by: others who keep what was there before, and take it back.
-    """
-    channel = core.app.tool_channels.get(core.session.session_id)
-    channel.attach({})
-    keeper = core.app.tool_channels.get(kept_by) if kept_by else channel
-    if keeper is not channel:
-        keeper.attach({})
-        keeper.frames = channel.frames
-    while True:
-        frame = (await channel.frames.get())["frame"]
-        try:
-            result = await asyncio.to_thread(worker.call, frame["op"], **frame["args"])
-            if kept_by and "undo" in result:
-                result["undo"] += f"@{kept_by}"
-            answer: dict[str, Any] = {"result": result}
-        except WorkerError as error:
-            answer = {"error": {"class": error.class_, "message": error.message}}
-        asked = keeper if frame["op"] == "undo" else channel
-        asked.receive("files", {"id": frame["id"], **answer})
+@pytest.fixture
+async def tools(home: Path, a_txt: Path) -> AsyncIterator[Tools]:
+    async with (
+        Core.open(home, policy=WRITES) as core,
+        Tools(core, a_txt.parent).attached() as tools,
+    ):
+        core.session = tools.session
+        yield tools
 
 
 @pytest.fixture
-async def writing(
-    home: Path, a_txt: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> AsyncIterator[Core]:
-    kept_by = getattr(request, "param", "")
-    monkeypatch.setattr("aileron_core.app._Base.has_tools", lambda _, __: True)
-    async with Core.open(home) as core:
-        monkeypatch.setattr(core.app.accepted_policy, "count", True)
-        monkeypatch.setattr(core.app.policy, "_policy", WRITES)
-        with Worker("files", a_txt.parent) as worker:
-            carrying = asyncio.get_running_loop().create_task(carry(core, worker, kept_by))
-            yield core
-            carrying.cancel()
+def writing(tools: Tools) -> Core:
+    return tools.core
 
 
 async def wrote(core: Core, content: str = "after\n") -> str:
@@ -414,8 +379,13 @@ async def test_a_row_offers_what_can_be(writing: Core, monkeypatch: pytest.Monke
     await writing.until(lambda: not writing.views(rows[1])[-1].can_undo)
 
 
-@pytest.mark.parametrize("writing", ["notes-1"], indirect=True)
-async def test_what_a_servers_worker_kept_outlives_the_session(writing: Core, a_txt: Path) -> None:
+async def test_what_a_servers_worker_kept_outlives_the_session(
+    tools: Tools, writing: Core, a_txt: Path
+) -> None:
+    tools.kept_by = "notes-1"
+    keeper = writing.app.tool_channels.get("notes-1")
+    keeper.attach({})
+    keeper.frames = tools.channel.frames
     run_ids = [await wrote(writing, content) for content in ("one\n", "two\n")]
     await writing.app.session_service.end(writing.session.session_id, "it is over", by="person")
     await writing.do(UndoRun(run_id=run_ids[1]))
