@@ -36,7 +36,7 @@ _REAL = (
 runs in its own time and is tried once."""
 _NOT_REAL = tuple(f"tests/agents/test_{name}.py" for name in (
     "agent_run", "box", "contained", "contained_git", "doctor", "gateway", "host_network",
-    "no_credentials", "places", "settings", "tools",
+    "no_credentials", "places", "settings",
 ))  # fmt: skip
 """One short program after another in a sandbox."""
 

@@ -37,8 +37,7 @@ from aileron_core.vault.secret import Secret
 from aileron_mcp.lazy_mount import LazyMcpApp
 from tests.support.core_harness import PASSPHRASE, Core
 from tests.support.ordinary import ordinary_folder, run_as_ordinary
-from tests.support.tls_service import OneAddress
-from tests.support.tls_service import Reply, Request, TlsService, tls_service
+from tests.support.tls_service import OneAddress, Reply, Request, TlsService, tls_service
 from tests.support.vaults import cheap_passphrases
 
 SERVERS = Path(__file__).resolve().parents[1] / "node" / "servers"

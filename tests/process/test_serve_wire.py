@@ -17,6 +17,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.port_values import values
 
 from aileron_core.canonical import sha256_hex
 from aileron_core.console_port.codec import to_frame
@@ -26,7 +27,6 @@ from aileron_core.vault.secret import Secret
 from aileron_mcp.open_sessions import MAX_SESSIONS_PER_AGENT
 from examples.mailbox.server import Mailbox
 from tests.support.core_harness import change_rows
-from tests.support.port_values import values
 from tests.support.server_harness import DRAFT, Console, Serve
 
 MIB = 1024 * 1024
