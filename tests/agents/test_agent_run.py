@@ -42,7 +42,7 @@ def start_run(
     )  # fmt: skip
 
 
-def end(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+def ended_with(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, (out, err)
     assert "Traceback" not in err
@@ -62,7 +62,7 @@ def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
         process = start_run(bench, "--model", model, "Send the mail.")
         approval = bench.asked()
         bench.console.approve(approval)
-        out, err = end(process)
+        out, err = ended_with(process)
         assert out.startswith('FINAL {"status": "completed"')
         assert f"send-draft is waiting for your answer in the console ({approval})." in err
         said = [line.partition(" (")[0].removeprefix("aileron: ") for line in err.splitlines()]
@@ -85,14 +85,14 @@ def test_a_signal_takes_back_what_waits_and_ctrl_c_says_what_had_run(number: int
         process = start_run(bench, "--model", "gpt-test", "Send the mail.")
         approval = bench.asked()
         process.send_signal(number)
-        _, err = end(process, 128 + number)
+        _, err = ended_with(process, 128 + number)
         assert bench.console.state(approval, "withdrawn")
         if number == signal.SIGINT:
-            assert called(err) == [["list-drafts:", "completed"], ["send-draft:", "withdrawn"]]
+            assert calls_tool(err) == [["list-drafts:", "completed"], ["send-draft:", "withdrawn"]]
         assert bench.mailbox.state()["sent"] == []
 
 
-def called(err: str) -> list[list[str]]:
+def calls_tool(err: str) -> list[list[str]]:
     lines = err.partition("aileron: What was called:\n")[2].splitlines()
     return [line.split(" (")[0].split()[1:] for line in lines if line.startswith("aileron:   ")]
 
@@ -107,7 +107,7 @@ def test_a_hangup_does_not_end_what_nohup_started(bench: Bench) -> None:
         eventually(lambda: bool(model.asked))
         process.send_signal(signal.SIGHUP)
         hung_up.set()
-        assert end(process)[0] == "Hello.\n"
+        assert ended_with(process)[0] == "Hello.\n"
 
 
 @pytest.mark.real
@@ -126,8 +126,8 @@ def test_ctrl_c_before_the_console_has_answered_leaves_nothing_to_approve() -> N
         eventually(lambda: len(model.asked) == 2)
         process.send_signal(signal.SIGINT)
         os.kill(bench.console.process.pid, signal.SIGCONT)
-        _, err = end(process, 130)
-        assert called(err)[0] == ["list-drafts:", "completed"]
+        _, err = ended_with(process, 130)
+        assert calls_tool(err)[0] == ["list-drafts:", "completed"]
         asked = [each for each in bench.console.records() if each["event"] == "approval.requested"]
         assert all(bench.console.state(each["approval_id"], "withdrawn") for each in asked)
 
@@ -197,13 +197,13 @@ def model_of(
         yield model
 
 
-def chunk(finish: str | None = None, **delta: Any) -> tuple[str, dict[str, Any]]:
+def chunk_line(finish: str | None = None, **delta: Any) -> tuple[str, dict[str, Any]]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     return "", {"id": "c", "object": "chat.completion.chunk", "choices": [choice]}
 
 
 def says_chunks(text: str, finish: str = "stop") -> Events:
-    return [chunk(role="assistant", content=text), chunk(finish)]
+    return [chunk_line(role="assistant", content=text), chunk_line(finish)]
 
 
 def tool_calls(*asked: tuple[str, str], finish: str = "tool_calls") -> Events:
@@ -211,14 +211,14 @@ def tool_calls(*asked: tuple[str, str], finish: str = "tool_calls") -> Events:
         {"index": n, "id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": args}}
         for n, (name, args) in enumerate(asked)
     ]  # fmt: skip
-    return [chunk(role="assistant", tool_calls=found), chunk(finish)]
+    return [chunk_line(role="assistant", tool_calls=found), chunk_line(finish)]
 
 
 def ask_agent(
     bench: Bench, model: _Model, *words: str, code: int = 0, **more: Any
 ) -> tuple[str, str]:
     base = ("--model", "local", "--base-url", model.url)
-    return end(start_run(bench, *base, *(words or ("Go.",)), **more), code)
+    return ended_with(start_run(bench, *base, *(words or ("Go.",)), **more), code)
 
 
 def test_several_calls_of_one_turn_are_each_answered_and_no_text_draws(bench: Bench) -> None:
@@ -234,7 +234,7 @@ def test_several_calls_of_one_turn_are_each_answered_and_no_text_draws(bench: Be
     assert "get-draft: failed" in err
     assert "authorization" not in model.headers[0]
     pieces = ["One \x1b]0;", "title\x07 two\r", "\n", "\u202eevil ", "x" * 500, "\tend\n"]
-    with model_of([*(chunk(content=piece) for piece in pieces), chunk("stop")]) as model:
+    with model_of([*(chunk_line(content=piece) for piece in pieces), chunk_line("stop")]) as model:
         out, _ = ask_agent(bench, model)
     assert out.startswith("One ‹ESC›]0;title‹BEL› two\n‹RLO›evil ")
     assert out.endswith(f"{'x' * 500}    end\n")
@@ -245,7 +245,7 @@ def test_calls_without_end_are_an_error_and_json_is_one_object(bench: Bench) -> 
     with model_of(tool_calls(("list_drafts", "{}"))) as model:
         _, err = ask_agent(bench, model, "Go.", code=1)
         assert "the model was asked 32 times for it" in err
-        assert called(err) == [["list-drafts:", "completed"]] * 32
+        assert calls_tool(err) == [["list-drafts:", "completed"]] * 32
         out, err = ask_agent(bench, model, "--json", "Go again.", code=1)
     said = json.loads(out)
     assert err == ""
@@ -319,7 +319,7 @@ def test_a_key_goes_to_that_server_alone_and_one_that_cannot_be_sent_is_not_quot
             assert SECRET not in said
             assert "that no key has" in said
     for words in (("--key-variable", "MY_KEY"), ("--max-tokens", "9")):
-        assert words[0] in end(start_run(bench, "--model", "m", *words, "Hi"), 2)[1]
+        assert words[0] in ended_with(start_run(bench, "--model", "m", *words, "Hi"), 2)[1]
 
 
 def test_the_system_prompt_is_a_file_and_the_prompt_may_be_on_standard_input(bench: Bench) -> None:

@@ -132,7 +132,7 @@ sys.stdin.read()
 PAUSED = ("", "git", "opened", "file", "saved", "kept")
 
 
-def _serve(folder: Path) -> int:
+def _serve_box(folder: Path) -> int:
     """Serve TLS for api.example and evil.example; return the port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "both.pem")
@@ -153,7 +153,7 @@ class Bench:
     """A person with files, a package, and a console that starts servers."""
 
     def __init__(self, folder: Path) -> None:
-        self.person, self.port = folder / "person", _serve(folder)
+        self.person, self.port = folder / "person", _serve_box(folder)
         self.home = self.person / ".aileron"
         self.tree = self.home / "store" / "servers" / "sha256" / "ab"
         self.listed = self.person / "work" / "listed"

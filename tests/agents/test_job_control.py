@@ -136,7 +136,7 @@ def agent_at_shell(name: str, *words: str, background: bool = False) -> Iterator
             yield at
 
 
-def shows(at: Shell, flags: dict[str, str]) -> None:
+def screen_has(at: Shell, flags: dict[str, str]) -> None:
     eventually(lambda: at.flags(*flags) == flags)
 
 
@@ -153,37 +153,37 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(name: str) -> None:
         at.press("a")
         at.until("key a")
         for again in ("fg", "bg"):
-            shows(at, AGENTS_OWN)
+            screen_has(at, AGENTS_OWN)
             at.press("C-z")
-            shows(at, SHELLS_OWN)
+            screen_has(at, SHELLS_OWN)
             at.at_prompt()
             at.run(again)
         at.until_stopped()
-        shows(at, SHELLS_OWN)
+        screen_has(at, SHELLS_OWN)
         at.run("stty -a | grep -ow icanon")
         at.until(f"\nicanon\n{READY}")
         at.run("fg")
         at.until("WENT ON")
-        shows(at, AGENTS_OWN)
+        screen_has(at, AGENTS_OWN)
         at.press("b")
         at.until("key b")
         at.press("q")
         at.at_prompt()
-        shows(at, SHELLS_OWN)
+        screen_has(at, SHELLS_OWN)
 
 
 def test_a_stop_from_outside_stops_an_agent_that_knows_nothing_of_it() -> None:
     """It had no time to reset its modes: they are reset for the shell, set again for it, and it draws anew."""
     with agent_at_shell("bash", "deaf") as at:
         at.until("DRAWN by")
-        shows(at, AGENTS_OWN)
+        screen_has(at, AGENTS_OWN)
         (launcher,) = running_with("-I\0launch.py\0", f"{at.folder}/agent\0")
         os.kill(launcher, signal.SIGTSTP)
-        shows(at, SHELLS_OWN)
+        screen_has(at, SHELLS_OWN)
         assert "DRAWN" not in at.at_prompt()
         assert states(launcher) == {"T"}
         at.run("fg")
-        shows(at, AGENTS_OWN)
+        screen_has(at, AGENTS_OWN)
         at.until("DRAWN by")
         at.press("a")
         at.until("key a")

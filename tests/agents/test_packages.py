@@ -123,7 +123,7 @@ def _own(folder: Path) -> dict[str, Any]:
         "npx -y -p scripted serve x", "npx -p scripted@1 serve", "npx -p scripted other", "npx elsewhere",
         "npx private", "uvx --from wheeled serve", "uvx source",
     ):  # fmt: skip
-        met[line] = _installed(home, line, own)
+        met[line] = _installed_there(home, line, own)
     logged_in = registry.url.replace("//", "//me:secret@")
     for line, change in (
         ("npx scripted", {"npm_config_registry": logged_in}),
@@ -131,13 +131,13 @@ def _own(folder: Path) -> dict[str, Any]:
         ("npx scripted@1", {"npm_config_registry": "http://registry.example/"}),
         ("uvx wheeled", {"PIP_EXTRA_INDEX_URL": f"{logged_in}/simple"}),
     ):
-        met[line] = _installed(home, line, own | change)
+        met[line] = _installed_there(home, line, own | change)
     met["seen"] = registry.seen
     met["left"] = sorted(each.name for each in (home / "store" / "servers" / "tmp").iterdir())
     return met
 
 
-def _installed(home: Path, line: str, env: dict[str, str]) -> dict[str, Any] | str:
+def _installed_there(home: Path, line: str, env: dict[str, str]) -> dict[str, Any] | str:
     """Install what *line* names, and start it; return what is there then, or why it was not."""
     try:
         table = ServerTable(run=tuple(line.split()))

@@ -47,7 +47,7 @@ PUBLIC = "93.184.215.14"
 Json = dict[str, Any]
 
 
-def issue(asked: Request) -> Json:
+def issue_of(asked: Request) -> Json:
     """Answer as GitHub does of an issue; hostile, it repeats the token."""
     title = json.loads(asked.body)["title"] if asked.method == "PATCH" else "Old"
     return {"number": 7, "title": title, "body": f"asked with {asked.headers.get('authorization')}"}
@@ -71,7 +71,7 @@ class Published:
     entry: str
     host: str = ""
     secret: str = ""
-    answer: Callable[[Request], Json] = issue
+    answer: Callable[[Request], Json] = issue_of
     read: str = ""
     change: str = ""
     thing: Mapping[str, Any] | None = None
@@ -81,7 +81,7 @@ class Published:
 PUBLISHED = {
     "github": Published(
         package="@modelcontextprotocol/server-github", entry="dist/index.js",
-        host="api.github.com", secret="GITHUB_PERSONAL_ACCESS_TOKEN", answer=issue,
+        host="api.github.com", secret="GITHUB_PERSONAL_ACCESS_TOKEN", answer=issue_of,
         read="get_issue", change="update_issue",
         thing={"owner": "ana", "repo": "work", "issue_number": 7}, changes={"title": "New"},
     ),
@@ -109,7 +109,7 @@ def _divert(service: TlsService) -> None:
 
 
 @contextlib.asynccontextmanager
-async def agent(core: Core) -> AsyncIterator[Client]:
+async def agent_of(core: Core) -> AsyncIterator[Client]:
     """Serve the core, and yield an agent's MCP client of it."""
     tcp = bind_tcp("127.0.0.1", 0)
     core.app.address.listen_on(tcp.getsockname()[1])
@@ -138,7 +138,7 @@ async def _through_the_gate(home: Path, boxes: BoxedServers, name: str, each: Pu
         bound = BindAccount(connector_hash=hash_, identity="work", account="", secret=values)
         await core.app.bindings.bind(user, bound)
         await core.until_record("library.authenticated")
-        async with agent(core) as client:
+        async with agent_of(core) as client:
             tool = core.app.library.find(f"{name}.{each.read}").action.tool_name
             answer = await client.call_tool(tool, {**each.thing})
         view = await core.ask_for(f"{name}.{each.change}", {**each.thing, **each.changes})

@@ -49,7 +49,7 @@ def call(id, name, args):
 """
 
 
-async def console(folder: Path, names: list[str], *, warm: bool, say: IO[str]) -> None:
+async def run_console(folder: Path, names: list[str], *, warm: bool, say: IO[str]) -> None:
     """Be a console: end what an earlier one left, then make the calls *names*, and say which they are."""
 
     def tell(**what: object) -> None:
@@ -107,7 +107,7 @@ class Rounds:
             os.close(reading)
             with os.fdopen(writing, "w") as say:
                 try:
-                    asyncio.run(console(self.folder, names, warm=warm, say=say))
+                    asyncio.run(run_console(self.folder, names, warm=warm, say=say))
                 except Exception:
                     traceback.print_exc()
                     os._exit(1)

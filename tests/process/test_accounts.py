@@ -32,11 +32,11 @@ NAME = "api_key/scripted/default"
 @pytest.fixture
 def home(folder: Path) -> Path:
     """A home with a connector that needs a key, and the actions `act` and `see` over it."""
-    install(folder / "home")
+    install_needing_key(folder / "home")
     return folder / "home"
 
 
-def install(home: Path, *hosts: str, version: str = "1.0.0") -> str:
+def install_needing_key(home: Path, *hosts: str, version: str = "1.0.0") -> str:
     request = {"url": f"https://{HOST}/x", "credential": "api_key"}
     return furnish_guest(home, [request], [HOST, *hosts], more=NEEDS_KEY, version=version)
 
@@ -56,11 +56,11 @@ def installed_anew(console: Console, install: Callable[[], object]) -> None:
     assert console.unlock(PHRASE).status == 200
 
 
-def listed(home: Path) -> list[dict[str, Any]]:
+def listed_accounts(home: Path) -> list[dict[str, Any]]:
     return aileron_json("binding", "list", home=home)["items"]
 
 
-def told(home: Path, *words: str, code: int = 0, env: Mapping[str, str] | None = None) -> str:
+def told_of(home: Path, *words: str, code: int = 0, env: Mapping[str, str] | None = None) -> str:
     done = aileron("binding", *words, home=home, code=code, env=env)
     return done.stderr if code else done.stdout
 
@@ -76,20 +76,20 @@ def test_an_account_is_bound_listed_and_revoked(home: Path, unlocked: Console) -
         f"✓ ana@example.com ({NAME}) is bound",
     ):
         assert each in said
-    (item,) = asked = listed(home)
+    (item,) = asked = listed_accounts(home)
     assert (item["name"], item["account"], item["problem"]) == (NAME, "ana@example.com", "")
     assert (item["hosts"], item["remembered_for"], item["last_used_at"]) == ([HOST], [], None)
-    inspected = told(home, "inspect", NAME)
+    inspected = told_of(home, "inspect", NAME)
     assert "sent to    api.example:443" in inspected
     assert "last used  never" in inspected
     assert "is bound already" in setup(home, code=1)
-    assert "is not remembered for an action 'act'" in told(home, "forget", NAME, "act", code=1)
-    told(home, "forget", "api_key/scripted/none", "act", code=1)
+    assert "is not remembered for an action 'act'" in told_of(home, "forget", NAME, "act", code=1)
+    told_of(home, "forget", "api_key/scripted/none", "act", code=1)
 
     unlocked.end()
-    assert listed(home) == asked
+    assert listed_accounts(home) == asked
     for words in (("setup", "scripted"), ("rebind", NAME), ("revoke", NAME)):
-        refused = told(home, *words, code=69)
+        refused = told_of(home, *words, code=69)
         assert "aileron console" in refused
         assert "binding" in refused
     unlocked.start()
@@ -97,9 +97,9 @@ def test_an_account_is_bound_listed_and_revoked(home: Path, unlocked: Console) -
 
     refused = aileron("binding", "revoke", NAME, "--json", home=home, code=2)
     assert "Give --yes" in refused.stdout
-    assert len(listed(home)) == 1
-    told(home, "revoke", NAME, "--yes")
-    assert "No account is bound" in told(home, "list")
+    assert len(listed_accounts(home)) == 1
+    told_of(home, "revoke", NAME, "--yes")
+    assert "No account is bound" in told_of(home, "list")
     events = [each["event"] for each in unlocked.records()]
     found = [each for each in events if each.startswith("binding.")]
     assert found == ["binding.created", "binding.revoked"]
@@ -108,7 +108,7 @@ def test_an_account_is_bound_listed_and_revoked(home: Path, unlocked: Console) -
 def test_another_program_of_the_user_can_ask_and_never_widen(home: Path, unlocked: Console) -> None:
     """On the socket, with the vault unlocked: each widening request needs the passphrase, each time."""
     setup(home, "--account", "ana@example.com")
-    before = listed(home)
+    before = listed_accounts(home)
     new = {"connector_hash": FQN, "identity": "mine", "account": "", "secret": "a-key-of-mine"}
     widening: list[tuple[str, dict[str, Any]]] = [
         ("BindAccount", new),
@@ -126,22 +126,22 @@ def test_another_program_of_the_user_can_ask_and_never_widen(home: Path, unlocke
     (home / "vault-attempts.json").write_text(json.dumps(attempts))
     early = unlocked.ask("BindAccount", **new, passphrase=PHRASE)
     assert early.error["class"] == "rate_limited"
-    assert listed(home) == before
+    assert listed_accounts(home) == before
     events = [each["event"] for each in unlocked.records()]
     assert events.count("vault.unlock_failed") == 3
     assert "3 wrong passphrases were given" in aileron("vault", "status", home=home).stdout
     # What takes away needs no passphrase.
     assert unlocked.ask("RevokeAccount", name=NAME).status == 200
-    assert listed(home) == []
+    assert listed_accounts(home) == []
 
 
 def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Console) -> None:
-    assert "Did you mean scripted?" in told(home, "setup", "scriptd", code=1)
+    assert "Did you mean scripted?" in told_of(home, "setup", "scriptd", code=1)
     store = ConnectorStore(home)
     module, manifest = store.read(store.list()[0].identity.hash)
     other = manifest.replace(b"tests/scripted", b"tests/other")
     plain = store.install_bytes(module, other).identity.hash
-    assert "is not accepted" in told(home, "setup", plain, code=1)
+    assert "is not accepted" in told_of(home, "setup", plain, code=1)
     asked = {"connector_hash": plain, "identity": "x", "account": "", "secret": KEY}
     absent = unlocked.ask("BindAccount", **asked, passphrase=PHRASE)
     assert (absent.status, absent.error["class"]) == (404, "not_found")
@@ -149,20 +149,20 @@ def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Cons
     assert "7 bytes" in setup(home, key="1234567", code=2)
     assert "line break" in setup(home, key="12345678\n90", code=2)
     assert "given twice" in setup(home, "--secret-file", "/dev/null", code=2)
-    assert listed(home) == []
+    assert listed_accounts(home) == []
 
 
 def test_a_connector_that_changed_is_bound_again_after_a_yes(home: Path, unlocked: Console) -> None:
     setup(home)
-    installed_anew(unlocked, lambda: install(home, "more.example:443"))
-    said = told(home, "list")
+    installed_anew(unlocked, lambda: install_needing_key(home, "more.example:443"))
+    said = told_of(home, "list")
     assert "cannot be used: the connector can now reach more.example:443" in said
     assert f"`aileron binding rebind {NAME}`" in said
     assert "no account" in aileron("action", "list", home=home).stdout
     assert unlocked.run("see", {}, unlocked.session()["token"]).status == 202
     assert f"`aileron binding rebind {NAME}`." in aileron("status", home=home).stdout
-    assert "newly sent to more.example:443" in told(home, "rebind", NAME, "--yes", env=KNOWN)
-    assert listed(home)[0]["problem"] == ""
+    assert "newly sent to more.example:443" in told_of(home, "rebind", NAME, "--yes", env=KNOWN)
+    assert listed_accounts(home)[0]["problem"] == ""
     assert "no account" not in aileron("action", "list", home=home).stdout
 
 
@@ -187,7 +187,7 @@ def test_no_secret_is_anywhere_but_in_the_request(home: Path, unlocked: Console)
     assert unlocked.ask("RebindAccount", **again).status == 200
     said += [json.dumps(unlocked.records()).encode()]
     unlocked.end()
-    said += [unlocked.stderr.read_bytes(), *(each.read_bytes() for each in files(home))]
+    said += [unlocked.stderr.read_bytes(), *(each.read_bytes() for each in files_of_home(home))]
     assert all(KEY.encode() not in each and PHRASE.encode() not in each for each in said)
 
 
@@ -244,21 +244,21 @@ def test_values_of_a_server_are_typed_unseen_and_again_for_others(home: Path, se
     given = json.dumps({"TOKEN": KEY, "PEM": "canary\nkey"})
     aileron(*words, "--identity", "work", home=home, stdin=given, env=KNOWN)
     installed_anew(console, lambda: install("TOKEN", "EXTRA"))
-    said = told(home, "list")
+    said = told_of(home, "list")
     assert f"{name}  mcp://local/small\n    values │ TOKEN, PEM\n" in said
     assert "cannot be used: the server now asks for other values: delete the account" in said
     assert f"`aileron binding revoke {name}`" in said
-    told(home, "revoke", name, "--yes", env=KNOWN)
+    told_of(home, "revoke", name, "--yes", env=KNOWN)
     given = json.dumps({"TOKEN": KEY, "EXTRA": KEY})
     aileron(*words, home=home, stdin=given, env=KNOWN)
-    usable = {each["name"]: each["names"] for each in listed(home) if not each["problem"]}
+    usable = {each["name"]: each["names"] for each in listed_accounts(home) if not each["problem"]}
     assert usable == {name: ["TOKEN", "EXTRA"]}
-    kept = [each.read_bytes() for each in files(home)]
+    kept = [each.read_bytes() for each in files_of_home(home)]
     everything = [terminal.raw, json.dumps(console.records()).encode(), *kept]
     assert not any(b"canary" in each for each in everything)
 
 
-def files(home: Path) -> list[Path]:
+def files_of_home(home: Path) -> list[Path]:
     return [path for path in home.rglob("*") if path.is_file()]
 
 
@@ -314,18 +314,18 @@ def test_a_servers_secret_goes_into_the_vault_alone(home: Path, unlocked: Consol
     words = ("server", "add", "--from", str(file))
     refused = aileron(*words, "--json", home=home, env=KNOWN, code=2)
     assert "Give --yes" in refused.stdout
-    assert listed(home) == []
+    assert listed_accounts(home) == []
 
     said = aileron(*words, "--yes", home=home, env=KNOWN, code=1).stdout
     assert f"✗ sse ({file}) was not added: it is reached by SSE" in said
     assert "in the vault, for small alone" in said
-    (bound,) = listed(home)
+    (bound,) = listed_accounts(home)
     assert (bound["name"], bound["problem"]) == ("environment/small/default", "")
     assert file.read_bytes() == before
     again = aileron(*words, "small", "--yes", home=home, env=KNOWN).stdout
     assert "has an account already" in again
     unlocked.end()
-    assert not [each for each in files(home) if KEY.encode() in each.read_bytes()]
+    assert not [each for each in files_of_home(home) if KEY.encode() in each.read_bytes()]
     assert KEY not in said + again
 
 
@@ -372,7 +372,7 @@ def test_a_key_is_stored_listed_and_removed_by_passphrase(home: Path, unlocked: 
     events = [record["event"] for record in unlocked.records()]
     assert (events.count("gateway.key_set"), events.count("gateway.key_removed")) == (1, 1)
     unlocked.end()
-    assert not [each for each in files(home) if MODEL_KEY.encode() in each.read_bytes()]
+    assert not [each for each in files_of_home(home) if MODEL_KEY.encode() in each.read_bytes()]
 
 
 def test_a_key_that_config_now_sends_elsewhere_is_not_used(home: Path, unlocked: Console) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
-from tests.process.test_accounts import KEY, NAME, install
+from tests.process.test_accounts import KEY, NAME, install_needing_key
 from tests.support.core_harness import writes
 from tests.support.making import program
 from tests.support.paired_devices import Device
@@ -56,12 +56,12 @@ def read_and_approve(pty: Pty, console: Console) -> None:
     assert approved_by(console) == ["attached 1"]
 
 
-def words_of(pty: Pty) -> str:
+def words_shown(pty: Pty) -> str:
     pty.shows("The words of this console:")
     return pty.cells.text.partition("The words of this console: ")[2].splitlines()[0].strip()
 
 
-def confirm(first: Pty, *said: str) -> None:
+def confirm_console(first: Pty, *said: str) -> None:
     """Look at the open console for what is *said* of the one that asks, and let it in."""
     first.press(b"5", lambda: "not confirmed" in first.cells.text, "the sessions")
     first.press(b"t", lambda: "Let this console see all" in first.cells.text, "the question")
@@ -79,7 +79,7 @@ def test_a_console_attached_beside_the_open_one_approves_as_its_own_hand(
 ) -> None:
     console = sit()
     first, second = console.pty, attach()
-    confirm(first, words_of(second), f"process {second.process.pid}")
+    confirm_console(first, words_shown(second), f"process {second.process.pid}")
 
     second.shows("Nothing is waiting.")
     second.press(b"P", lambda: "only the console itself" in second.cells.text, "no pause")
@@ -194,7 +194,7 @@ def test_a_console_attached_over_ssh_approves_and_is_cut_off_within_three_second
     """The question names the process below sshd. The key is here: what runs there can be stopped, and decides nothing."""
     console = sit()
     first, second = console.pty, box.run("ssh://box")
-    words = words_of(second)
+    words = words_shown(second)
     (device,) = aileron_json("status", home=console.home)["devices"]
     there = Path(f"/proc/{device['pid']}/cmdline").read_bytes().split(b"\0")
     assert there[-3:-1] == [b"attach", b"--stdio"]
@@ -202,7 +202,7 @@ def test_a_console_attached_over_ssh_approves_and_is_cut_off_within_three_second
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", box.forwarded))
     over_ssh = ["over ssh"] if os.getuid() == 0 else []  # then the tests' sshd is root's
-    confirm(first, words, f"process {device['pid']}", *over_ssh)
+    confirm_console(first, words, f"process {device['pid']}", *over_ssh)
 
     second.shows("Nothing is waiting.")
     propose(console)
@@ -224,12 +224,12 @@ def test_a_console_attached_over_ssh_approves_and_is_cut_off_within_three_second
 @needs_sshd
 def test_at_serve_the_passphrase_is_typed_there(box: Machine, home: Path, serve: Serve) -> None:
     """The attached console asks for none; `aileron attach --confirm` there takes its words. Then it binds an account."""
-    install(home)
+    install_needing_key(home)
     make_vault(home, PHRASE)
     console = serve()
     assert console.unlock(PHRASE).status == 200
     pty = box.run("ssh://box")
-    words = words_of(pty).replace(" · ", "-")
+    words = words_shown(pty).replace(" · ", "-")
     pty.shows(f"aileron attach --confirm {words}")
     assert "passphrase:" not in pty.cells.text
     there = Pty([*CLI, "attach", "--confirm", words, "--home", str(home)])

@@ -194,7 +194,7 @@ def run_waiting(home: Path, *more: str) -> "subprocess.Popen[str]":
     return forked(command, stdout=-1, stderr=-1, text=True)
 
 
-def end(run: "subprocess.Popen[str]") -> tuple[int, str, str]:
+def ended_as(run: "subprocess.Popen[str]") -> tuple[int, str, str]:
     out, err = run.communicate(timeout=30)
     return run.returncode, out, err
 
@@ -209,7 +209,7 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     run = run_waiting(attended.home, "--json")
     approval = waiting_approval(attended)
     attended.approve(approval)
-    code, out, err = end(run)
+    code, out, err = ended_as(run)
     assert (code, err) == (0, "")
     body = json.loads(out)
     assert body["status"] == "completed"
@@ -220,7 +220,7 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     run = run_waiting(attended.home)
     approval = waiting_approval(attended)
     attended.tell(deny=approval, reason="wrong \x1b[31mperson")
-    code, out, err = end(run)
+    code, out, err = ended_as(run)
     assert code == 76
     assert re.search(r"^aileron: \w+ · \w+ · \w+, as in the console$", err, re.MULTILINE)
     assert "wrong" in out
@@ -231,7 +231,7 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     run = run_waiting(attended.home)
     approval = waiting_approval(attended)
     attended.approve(approval)
-    code, out, _ = end(run)
+    code, out, _ = ended_as(run)
     assert (code, "Failed" in out) == (1, True)
     assert attended.state(approval, "failed")
 
@@ -241,7 +241,7 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     asked = [each["event"] for each in attended.records()].count("run.requested")
     assert asked == 4
     run.send_signal(signal.SIGINT)
-    code, _, err = end(run)
+    code, _, err = ended_as(run)
     assert code == 130
     assert "Traceback" not in err
     attended.until(lambda: attended.views[approval]["requester_gone"])
@@ -252,7 +252,7 @@ def test_a_run_ends_with_0_76_1_130_or_69(attended: Attended, mailbox: Mailbox) 
     run = run_waiting(attended.home)
     waiting_approval(attended)
     attended.end(signal.SIGKILL)
-    code, out, err = end(run)
+    code, out, err = ended_as(run)
     assert (code, out) == (69, "")
     assert err.count("\n") == 2
     assert "is waiting for a person's approval" in err.partition("\n")[0]

@@ -172,13 +172,13 @@ SCREEN = b"\x1b[?1049h"
 """Textual's alternate screen begins."""
 
 
-def opened(home: Path, *options: str) -> Pty:
+def opened_console(home: Path, *options: str) -> Pty:
     return Pty([*CLI[:2], *options, *CLI[2:], "console", "--home", str(home)])
 
 
 def test_a_line_comes_before_anything_heavy_is_imported(home: Path) -> None:
     """-X importtime prints a line for each import, on the same terminal and in order."""
-    with contextlib.closing(opened(home, "-X", "importtime")) as pty:
+    with contextlib.closing(opened_console(home, "-X", "importtime")) as pty:
         pty.until(lambda: SCREEN in pty.raw, "the screen")
         before, _, after = pty.raw.partition(f"aileron: opening {home} ...".encode())
         for heavy in (b" textual.app\r", b" aileron_core.app\r"):
@@ -191,13 +191,13 @@ def test_the_line_is_gone_before_the_screen_and_after_a_refusal(home: Path) -> N
 
     Port and socket are taken before the screen is drawn: a request may wait, it is not refused.
     """
-    with contextlib.closing(opened(home)) as first:
+    with contextlib.closing(opened_console(home)) as first:
         first.shows("not accepted")
         assert Home(home).socket.exists()
         assert aileron_json("status", home=home)["running"] is True
         text = f"aileron: opening {home} ..."
         assert f"{text}\r{' ' * len(text)}\r".encode() in first.raw.partition(SCREEN)[0]
-        second = opened(home)
+        second = opened_console(home)
         said = second.text_at_end(1)
         assert b"opening" in second.raw
         assert "opening" not in said

@@ -49,10 +49,10 @@ class Demo:
 
     def press(self, key: str, *patterns: str) -> str:
         """Press *key*, wait until all of *patterns* are on the screen, and return the screen."""
-        return self.terminal.press_at_rest(key, shows(*patterns))
+        return self.terminal.press_at_rest(key, matches_all(*patterns))
 
     def sees(self, *patterns: str) -> str:
-        return self.terminal.until(shows(*patterns))
+        return self.terminal.until(matches_all(*patterns))
 
     def close(self) -> None:
         self.terminal.close()
@@ -67,7 +67,7 @@ def demo(folder: Path) -> Iterator[Demo]:
         yield running
 
 
-def shows(*patterns: str) -> Callable[[str], bool]:
+def matches_all(*patterns: str) -> Callable[[str], bool]:
     return lambda screen: all(re.search(each, screen, re.MULTILINE) for each in patterns)
 
 

@@ -219,7 +219,7 @@ def prompt(programs: Path, installed: Installed, folder: Path) -> Iterator[Promp
         shell.end(name)
 
 
-def typed(command: str, ports: Mapping[str, str]) -> str:
+def typed_command(command: str, ports: Mapping[str, str]) -> str:
     command = command.partition("  #")[0].strip()
     for pattern, words in TYPED_AS.items():
         command = re.sub(f"^{pattern}", words, command)
@@ -235,9 +235,9 @@ def typed_commands(page: Path) -> list[str]:
     others = set[str]()
     if page.name == "command-line.md" and not ALL:
         pages = [other for other in PAGES if other != page]
-        others = {typed(each, PORTS) for other in pages for each in page_commands(other)}
+        others = {typed_command(each, PORTS) for other in pages for each in page_commands(other)}
     shown = dict.fromkeys(filter(is_typed, page_commands(page)))
-    return [each for each in shown if typed(each, PORTS) not in others]
+    return [each for each in shown if typed_command(each, PORTS) not in others]
 
 
 @pytest.mark.timeout(600)  # a page has up to a hundred
@@ -255,8 +255,8 @@ def test_each_command_of_a_page_works_in_its_turn(prompt: Prompt, page: Path) ->
     for command in (*(FIRST.get(name, ()) if shown else ()), *shown):
         for pattern, words in BEFORE.get(name, {}).items():
             for word in words if re.match(pattern, command) else ():
-                assert prompt.type(typed(word, ports))[0] == 0, word
-        words = typed(command, ports)
+                assert prompt.type(typed_command(word, ports))[0] == 0, word
+        words = typed_command(command, ports)
         code, said = prompt.type(words)
         expected = next((code for each, code in ENDS.items() if re.match(each, command)), 0)
         assert code == expected, f"{command}  ({words})\n{said}"

@@ -190,7 +190,7 @@ fetching = pytest.mark.skipif(not ALL, reason="fetches packages: make test-all")
 MINUTES = 15 * 60
 
 
-def tool(folder: Path, name: str) -> Path:
+def install_tool(folder: Path, name: str) -> Path:
     python = new_environment(folder / name)
     run_tool(sys.executable, "-m", "pip", "--python", python, "install", "-q", name)
     return python.parent / name
@@ -210,7 +210,7 @@ def works(programs: Path, home: Path) -> None:
 
 @fetching
 def test_pipx_installs_the_checkout(tmp_path: Path) -> None:
-    pipx = tool(tmp_path, "pipx")
+    pipx = install_tool(tmp_path, "pipx")
     kept = {"PIPX_HOME": str(tmp_path / "p"), "PIPX_BIN_DIR": str(tmp_path / "b")}
     command = (pipx, "install", "--python", sys.executable, ".")
     run_tool(*command, cwd=ROOT, env={**os.environ, **kept}, timeout=MINUTES)
@@ -231,7 +231,7 @@ def linked(folder: Path) -> int:
 @fetching
 def test_uv_installs_the_checkout_as_a_tool(tmp_path: Path) -> None:
     """`uv tool install .`, as the README has it: no file is one of uv's cache."""
-    uv = tool(tmp_path, "uv")
+    uv = install_tool(tmp_path, "uv")
     environment = uv_environment(tmp_path, UV_LINK_MODE="copy")
     run_tool(uv, "tool", "install", ".", cwd=ROOT, env=environment, timeout=MINUTES)
     works(tmp_path / "b", tmp_path)
@@ -240,7 +240,7 @@ def test_uv_installs_the_checkout_as_a_tool(tmp_path: Path) -> None:
 
 @fetching
 def test_a_tool_that_uv_linked_from_its_cache_is_reported_and_mended(tmp_path: Path) -> None:
-    uv = tool(tmp_path, "uv")
+    uv = install_tool(tmp_path, "uv")
     environment = uv_environment(tmp_path, UV_LINK_MODE="hardlink")
     run_tool(uv, "tool", "install", ".", cwd=ROOT, env=environment, timeout=MINUTES)
     assert linked(tmp_path / "t") > 1000

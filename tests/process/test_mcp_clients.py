@@ -252,7 +252,7 @@ async def in_thread(work: Callable[[], Any]) -> Any:
     return await anyio.to_thread.run_sync(work)
 
 
-def accept(console: Tmux, name: str) -> None:
+def accept_at_terminal(console: Tmux, name: str) -> None:
     what = name.partition(" ")[2]
     console.until(f"Name        ┃ {what}")
     console.read_on(re.compile(rf"^ ✓ All seen\. t accepts the {re.escape(name)}", re.MULTILINE))
@@ -275,10 +275,12 @@ async def test_agents_see_only_what_was_accepted(home: Path, consoles: Any, era:
     file = home / "actions" / "get-draft.md"
     async with connected(relay_of(home), era) as agent:
         assert await agent.tools() == set()
-        await in_thread(lambda: accept(console, "connector local://aileron/mail-drafts@0.1.0"))
+        await in_thread(
+            lambda: accept_at_terminal(console, "connector local://aileron/mail-drafts@0.1.0")
+        )
         assert agent.list_changes == 0  # nothing that it could see changed
         assert await agent.tools() == set()
-        await in_thread(lambda: accept(console, "action get-draft"))
+        await in_thread(lambda: accept_at_terminal(console, "action get-draft"))
         await agent.until_list_changes(1)
         assert await agent.tools() == {"get_draft"}
         assert not (await agent.client.call_tool("get_draft", {"id": DRAFT})).is_error

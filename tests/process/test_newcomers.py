@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from aileron_core.home.owner import lock_owner
-from tests.process.test_mcp_clients import accept
+from tests.process.test_mcp_clients import accept_at_terminal
 from tests.process.tmux import PATIENCE, REST, Tmux, shell
 from tests.support.making import program
 from tests.support.server_harness import CLI, ROOT, eventually, quiet_port
@@ -89,8 +89,8 @@ def panes(folder: Path) -> Iterator[Panes]:
         eventually(lambda home=home: lock_owner(home) is None, "nobody holds the home")
 
 
-def accept_all(console: Pane, connector: str, actions: int) -> None:
-    accept(console.terminal, f"connector local://{connector}@0.1.0")
+def accept_everything_shown(console: Pane, connector: str, actions: int) -> None:
+    accept_at_terminal(console.terminal, f"connector local://{connector}@0.1.0")
     console.terminal.until(f"Accept these {actions} actions?")
     console.terminal.read_on()
     console.terminal.press_at_rest("t", f"Accepted: {actions} actions.")
@@ -119,7 +119,7 @@ def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Pa
         if line == "aileron console":
             break
         console.ends()
-    accept_all(console, "aileron/todoist", 3)
+    accept_everything_shown(console, "aileron/todoist", 3)
 
     began = time.monotonic()
     person.types(next(lines))
@@ -180,7 +180,7 @@ def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Pa
         assert KEY not in pane.terminal.pane()
 
 
-def end(pid: int) -> None:
+def ended_as(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
 
@@ -205,13 +205,13 @@ def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_con
             console.terminal.type(line)  # a line of its own: nothing may follow the &
             console.terminal.press("Enter")
             shown = console.sees(r"Notes at 127\.0\.0\.1:\d+$")
-            request.addfinalizer(partial(end, int(re.findall(r"\[1\] (\d+)", shown)[-1])))
+            request.addfinalizer(partial(ended_as, int(re.findall(r"\[1\] (\d+)", shown)[-1])))
             continue
         console.types(line)
         if line.startswith("aileron console"):
             break
         console.ends()
-    accept_all(console, "you/my-notes", 2)
+    accept_everything_shown(console, "you/my-notes", 2)
 
     export, edit = next(lines), next(lines)
     person.runs(export)

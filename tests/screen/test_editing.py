@@ -24,7 +24,7 @@ INPUTS = (
 VIEW = short(1, inputs=INPUTS)
 
 
-def opened(size: tuple[int, int] = (80, 24)) -> Play:
+def opened_form(size: tuple[int, int] = (80, 24)) -> Play:
     play = Play(start(VIEW), size)
     play.press_rested("e", "Change the call before you answer it:")
     return play
@@ -37,14 +37,14 @@ def typed(play: Play, row: int, *keys: str, keep: str = "enter") -> None:
         play.press(each)
 
 
-def send(play: Play) -> None:
+def send_form(play: Play) -> None:
     play.clock.advance(0.1)
     play.press("ctrl+s")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)], ids=str)
 def test_only_what_was_typed_is_sent_and_marks_stand_for_characters(size: tuple[int, int]) -> None:
-    play = opened(size)
+    play = opened_form(size)
     play.shows("Hi [b]Sam[/b],‹LF×2›")
     assert size[0] > 110 or "Body      ┊ Hi [b]Sam[/b],‹LF×2›" in play.text
     typed(play, 2, keep="ctrl+s")
@@ -52,40 +52,40 @@ def test_only_what_was_typed_is_sent_and_marks_stand_for_characters(size: tuple[
     typed(play, 2, "!", keep="ctrl+s")
     typed(play, 3, "7")
     play.shows("+ Ana!")
-    send(play)
+    send_form(play)
     changes = {"body": f"{BODY}!", "days": 7}
     play.asks(EditCall(approval_id=VIEW.approval_id, digest=VIEW.digest, args=changes))
     play.shows("Checking what you changed")
 
 
 def test_hidden_characters_can_be_read_and_taken_out() -> None:
-    play = opened()
+    play = opened_form()
     typed(play, 2, keep="x")
     play.shows("the offer stands until ‹U+202E RLO›Friday.‹U+202C PDF›")
     kept = play.area.value.removesuffix("x").replace("‹U+202E RLO›", "")
     play.area.put(kept.replace("‹U+202C PDF›", ""))
-    send(play)
-    send(play)
+    send_form(play)
+    send_form(play)
     clean = BODY.replace("\u202e", "").replace("\u202c", "")
     assert play.asks_for(EditCall).args == {"body": clean}
     assert "\x1b" not in play.text
 
 
 def test_a_refused_edit_says_why_and_keeps_what_was_typed() -> None:
-    play = opened()
+    play = opened_form()
     typed(play, 3, "s", "o", "o", "n")
     typed(play, 1, "ctrl+u")
-    send(play)
+    send_form(play)
     assert play.asks_for(EditCall).args == {"subject": None, "days": "soon"}
     why = 'Invalid arguments: "days" must be an integer, not a string.'
     play.port.tell(IntentRefused(call_id=VIEW.approval_id, message=why))
     play.shows('"days" must be an integer', "+ soon")
-    send(play)
+    send_form(play)
     assert len(play.port.intents) == 2
 
 
 def test_the_form_says_what_becomes_of_its_call_and_closes_once_it_is_changed() -> None:
-    play = opened()
+    play = opened_form()
     typed(play, 1, "!")
     moved = replace(VIEW, version=2, digest="ab" * 32)
     play.port.tell(ApprovalUpdated(view=moved))
@@ -94,9 +94,9 @@ def test_the_form_says_what_becomes_of_its_call_and_closes_once_it_is_changed() 
     play.shows("Nothing can be sent", "+ Offer 2291!")
     assert "ctrl+s" not in play.keys
 
-    play = opened()
+    play = opened_form()
     typed(play, 1, "!")
-    send(play)
+    send_form(play)
     fetching = PreviewView(status="fetching", updated_at=NOW)
     new = replace(SUBJECT, value="Offer 2291!")
     edited = replace(VIEW, version=2, digest="", preview=fetching, edits=((SUBJECT, new),))

@@ -14,7 +14,16 @@ from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.deny_panel import ReasonHistory
 from tests.screen.driving import console
-from tests.support.screens.grants import ANY, INPUTS, lunch, offers, past, put_to, read, tried
+from tests.support.screens.grants import (
+    ANY,
+    INPUTS,
+    lunch,
+    offers,
+    offers_read,
+    past,
+    put_to,
+    tried,
+)
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import NOW, mail, record, short, start
 
@@ -23,16 +32,16 @@ OFFERED = offers(VIEW)
 OTHER_SESSION = "ses-00000000000000000000000002"
 
 
-def opened(view: ApprovalView = VIEW, size: tuple[int, int] = (80, 24), **changes: Any) -> Play:
+def with_panel(view: ApprovalView = VIEW, size: tuple[int, int] = (80, 24), **changes: Any) -> Play:
     play = rested(start(view), size)
     play.press_alone("A", "Looking at what can be granted …")
     assert play.port.intents == [ReadOffers(approval_id=view.approval_id)]
     play.port.intents.clear()
-    play.tell(read(view, **changes))
+    play.tell(offers_read(view, **changes))
     return play
 
 
-def answers(play: Play, view: ApprovalView = VIEW, **said: Any) -> None:
+def answer_tries(play: Play, view: ApprovalView = VIEW, **said: Any) -> None:
     play.port.tell(tried(view, play.asked(TryShape)[-1].tests, **said))
     for _ in INPUTS:
         play.go("j", "")
@@ -44,13 +53,13 @@ def test_enter_approves_this_call_and_makes_the_grant_that_was_chosen() -> None:
     """Under the digest of the panel's first moment; what another press of each key chose is in it. A paste
     that ends in a line end is a burst of keys, of which the last would be `enter`.
     """
-    play = opened()
+    play = with_panel()
     assert play.asks_for(TryShape).tests == put_to(OFFERED, 1)
     play.go("3", "● 3 what it reaches stays", "location     any")
     play.go("h", "in 4 hours (h)")
     play.go("u", "after 100 calls (u)")
     play.go("s", "in this project, any session (s)")
-    answers(play)
+    answer_tries(play)
     play.shows("Matches this call. enter approves it")
     play.press("j", "enter")
     assert play.asked(Approve) == []
@@ -64,7 +73,7 @@ def test_enter_approves_this_call_and_makes_the_grant_that_was_chosen() -> None:
 
 
 def test_every_field_is_a_row_and_each_test_and_value_can_be_changed() -> None:
-    play = opened(size=(120, 36))
+    play = with_panel(size=(120, 36))
     for label, test, shown in (
         ("Calendar", "stays", "Team"), ("title", "stays", "Lunch"), ("location", "absent", "(absent now)"),
     ):  # fmt: skip
@@ -91,7 +100,7 @@ def test_until_the_core_has_answered_for_the_present_tests_enter_does_nothing() 
     """Nor where a field of this very call does not match; the line says which. The core's answer may come
     while the hand is on its way: it has to rest like the call.
     """
-    play = opened()
+    play = with_panel()
     first = play.asks_for(TryShape).tests
     play.press_rested("enter", "still looking at what it would let through")
     play.go("2", "● 2 other text")
@@ -101,14 +110,14 @@ def test_until_the_core_has_answered_for_the_present_tests_enter_does_nothing() 
     play.port.tell(tried(VIEW, play.asked(TryShape)[-1].tests))
     play.passes(0.1)
     play.press_alone("enter", "Too soon: the screen changed.")
-    answers(play, misfits=("args.title",))
+    answer_tries(play, misfits=("args.title",))
     play.press_rested("enter", "this very call does not match: title")
     assert play.asked(Approve) == []
 
 
 def test_a_call_that_changed_under_the_panel_is_not_approved() -> None:
-    play = opened()
-    answers(play)
+    play = with_panel()
+    answer_tries(play)
     play.port.tell(ApprovalUpdated(view=replace(VIEW, version=2, digest="7" * 64)))
     play.shows("The call has changed since this panel opened.")
     play.press_rested("enter", "enter did nothing: the call has changed")
@@ -119,9 +128,9 @@ def test_a_call_that_changed_under_the_panel_is_not_approved() -> None:
 @pytest.mark.parametrize("unread", [True, False])
 def test_a_second_press_is_asked_for_by_a_denied_answer_and_by_what_is_unread(unread: bool) -> None:
     view = mail() if unread else VIEW
-    play = opened(view)
+    play = with_panel(view)
     denied = [past(n, denied=why) for n, why in enumerate(("not Jo", "nor him", "x"), start=1)]
-    answers(play, view, matching=(*(() if unread else denied), past(4)))
+    answer_tries(play, view, matching=(*(() if unread else denied), past(4)))
     if not unread:
         play.shows("4 of your last 500 answers would match: 1 approved, 3 denied")
         play.shows('“Lunch” → jo1@acme.example  you denied: "not Jo"', "and 1 more that you denied")
@@ -134,7 +143,7 @@ def test_a_second_press_is_asked_for_by_a_denied_answer_and_by_what_is_unread(un
 
 def test_fields_that_were_not_in_view_want_a_second_press() -> None:
     more = tuple((f"other{n}", "x") for n in range(12))
-    play = opened(inputs=(*INPUTS, *more))
+    play = with_panel(inputs=(*INPUTS, *more))
     play.shows("▾")
     play.port.tell(tried(VIEW, play.asked(TryShape)[-1].tests))
     play.press_rested("enter", "of this panel not seen")
@@ -150,7 +159,7 @@ def test_why_no_grant_can_be_made_and_the_end_of_one_are_said() -> None:
     play = rested(start(short()))
     play.press_alone("A")
     why = "An action whose effect is pay is asked about each time."
-    play.port.tell(read(short(), offers=(), why_none=why))
+    play.port.tell(offers_read(short(), offers=(), why_none=why))
     play.shows(why)
     assert play.model.panel == "none"
     play.port.tell(GrantEnded(grant_id="g3", why="the vault was locked"))
@@ -159,8 +168,8 @@ def test_why_no_grant_can_be_made_and_the_end_of_one_are_said() -> None:
 
 def test_foreign_text_of_a_field_or_a_caution_is_marked_and_stays_in_its_column() -> None:
     view = lunch(arguments=())
-    play = opened(view, inputs=(("title", "Lunch\u202e\n▌ approve"), ("body", "x" * 3000)))
-    answers(play, view, cautions=("It may write any text (To: a\u202eb).",))
+    play = with_panel(view, inputs=(("title", "Lunch\u202e\n▌ approve"), ("body", "x" * 3000)))
+    answer_tries(play, view, cautions=("It may write any text (To: a\u202eb).",))
     assert "\u202e" not in play.text
     play.shows("… the document has all of it")
     play.go("k", "Lunch‹RLO›", "▲ It may write any text (To: a‹RLO›b).")
@@ -183,7 +192,7 @@ def test_a_denial_stands_for_what_the_call_reaches_once_that_was_shown() -> None
     play.press_alone("d")
     play.go("ctrl+d", "still looking")
     play.press_rested("enter", "enter did nothing")
-    play.port.tell(read(VIEW))
+    play.port.tell(offers_read(VIEW))
     play.shows("Also denied in this session, for 1 hour: create-event with", "Calendar: Team")
     play.type("not now")
     play.press_rested("enter")
@@ -197,7 +206,7 @@ def test_a_denial_stands_for_the_arguments_where_nothing_is_reached_or_for_one_c
     play = rested(start(view))
     play.press_alone("d")
     play.go("ctrl+d", "")
-    play.port.tell(read(view, fields=fields))
+    play.port.tell(offers_read(view, fields=fields))
     play.shows("attendees: sarah@acme.example")
     assert "Calendar: Team" not in play.lines[-6:]
     play.go("ctrl+d", "later calls too")

@@ -14,7 +14,7 @@ from aileron_tui.draw.times import clock_seconds
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
 from tests.support.screens.port import LINK
-from tests.support.screens.states import NOW, mail, recorded, short, start
+from tests.support.screens.states import NOW, mail, recorded_event, short, start
 
 PHONE, FIREFOX = devices(NOW)
 NEW = replace(FIREFOX, words=())
@@ -22,7 +22,7 @@ WORDS = "olive · raven · cedar"
 HAND = "amber-fox-lantern"
 
 
-def made(play: Play, remote: str = "") -> Play:
+def made_link(play: Play, remote: str = "") -> Play:
     play.go("O", "Making a link …")
     play.asks(pairing.MakeLink())
     play.port.intents.clear()
@@ -31,18 +31,18 @@ def made(play: Play, remote: str = "") -> Play:
     return play
 
 
-def redeemed(play: Play, *views: pairing.DeviceView) -> Play:
+def with_devices(play: Play, *views: pairing.DeviceView) -> Play:
     play.tell(pairing.DevicesUpdated(devices=views))
     return play
 
 
 def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown() -> None:
-    play = redeemed(made(Play(start(mail()))), NEW)
+    play = with_devices(made_link(Play(start(mail()))), NEW)
     play.shows("Let this browser see and decide what waits here?")
     play.shows("/usr/lib/firefox-esr/firefox-esr, process 4711")
     assert "the words are the same" not in play.keys
     play.press_rested("y", "y did nothing: it has not shown its key yet.")
-    redeemed(play, FIREFOX)
+    with_devices(play, FIREFOX)
     play.press_alone("y", "Too soon: the screen changed.")
     play.asks_nothing()
     play.rest()
@@ -50,30 +50,30 @@ def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown()
     play.port.tell(pairing.DevicesUpdated(devices=(replace(FIREFOX, program="/tmp/x"),)))
     play.clock.advance(0.03)
     play.shows("The screen changed as you pressed the key.")
-    redeemed(play, FIREFOX)
+    with_devices(play, FIREFOX)
     play.asks_nothing()
     play.press_rested("y")
     play.asks(pairing.ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words))
-    redeemed(play, replace(FIREFOX, confirmed=True))
+    with_devices(play, replace(FIREFOX, confirmed=True))
     play.shows(f"✓ {WORDS} can now see and decide what waits here.")
 
 
 @pytest.mark.parametrize("key", ["x", "escape"])
 def test_refusing_ends_the_device_and_leaving_the_question_does_not(key: str) -> None:
-    play = redeemed(made(Play(start(mail()))), FIREFOX)
+    play = with_devices(made_link(Play(start(mail()))), FIREFOX)
     play.press_alone(key)
     if key == "escape":
         play.asks_nothing()
     else:
         play.asks(pairing.EndDevice(device_id=FIREFOX.device_id))
-        redeemed(play)
+        with_devices(play)
         play.shows(f"The pairing of {WORDS} has ended.")
     assert "Let this browser" not in play.text
 
 
 def test_the_link_leads_to_the_call_and_is_shown_as_text_and_qr_code() -> None:
     remote = LINK.replace("http://127.0.0.1:8517", "https://box.example")
-    play = made(Play(start(mail())), remote)
+    play = made_link(Play(start(mail())), remote)
     page = f"/review/{mail().approval_id}#"
     shown = "".join(each.partition("┃")[2].strip(" ▀▄█") for each in play.lines)
     assert LINK.replace("/review#", page) in shown
@@ -96,13 +96,13 @@ def test_the_qr_code_has_every_square_and_a_border() -> None:
 
 
 def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() -> None:
-    play = made(Play(start(), start_view="sessions"))
+    play = made_link(Play(start(), start_view="sessions"))
     play.port.tell(pairing.LinkMade(url=LINK.replace("#", "#0"), expires_at=play.clock.now()))
     play.shows("This link pairs one browser")
     play.port.tell(pairing.LinkMade(url=LINK, expires_at=play.clock.now()))
     play.shows("The link is over")
     play.go("escape", "agent")
-    made(play)
+    made_link(play)
     play.passes(61)
     play.shows("The link is over")
     play.go("escape", "agent")
@@ -114,7 +114,7 @@ def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() ->
 
 def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> None:
     play = Play(start(mail()))
-    redeemed(play, PHONE, FIREFOX)
+    with_devices(play, PHONE, FIREFOX)
     play.shows("▲ A browser has redeemed a link. 5, then t on its row, asks about it.")
     play.go("5", "2 devices")
     play.press("end", "k")
@@ -133,7 +133,7 @@ def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> 
 
 def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> None:
     console = replace(FIREFOX, kind="console")
-    play = redeemed(Play(start(mail())), console)
+    play = with_devices(Play(start(mail())), console)
     play.go("5", "1 device")
     play.press("end")
     play.go("t", "Let this console see all that this one shows, approve and deny?")
@@ -144,9 +144,9 @@ def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> No
     play.asks(
         pairing.ConfirmDevice(device_id=console.device_id, words=console.words, as_owners=True)
     )
-    redeemed(play, replace(console, confirmed=True, is_owners=True))
+    with_devices(play, replace(console, confirmed=True, is_owners=True))
     play.shows("● is yours")
-    page = redeemed(made(Play(start(mail()))), FIREFOX)
+    page = with_devices(made_link(Play(start(mail()))), FIREFOX)
     page.press_rested("o", "o did nothing: a page only answers calls.")
     page.asks_nothing()
 
@@ -171,7 +171,7 @@ def test_an_answer_of_another_hand_is_nowhere_said_to_be_yours(pressed_here_too:
     )  # fmt: skip
     of_call = {"run_id": mail().run_id, "actor": "person", "hand": HAND}
     play.port.tell(ApprovalUpdated(view=done))
-    play.port.tell(recorded(1, AuditEvent.APPROVAL_DENIED, **of_call))
+    play.port.tell(recorded_event(1, AuditEvent.APPROVAL_DENIED, **of_call))
     play.shows(f"Send a mail draft: denied by {HAND}. Nothing else changed here.", f"{HAND}, ")
     play.go("h", f"{HAND}")
     assert any("Decided" in each and HAND in each for each in play.lines)

@@ -15,7 +15,7 @@ from tests.screen.driving import console
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import sessions
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, mail, recorded, short, start
+from tests.support.screens.states import NOW, mail, recorded_event, short, start
 
 SESSIONS = sessions(NOW)
 STATE = start(short(1), short(2), sessions=SESSIONS)
@@ -162,7 +162,7 @@ def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
 def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
     play = Play(start(short()), answers=True)
     play.shows("WILL HAPPEN")
-    play.port.tell(recorded(4000, run_id="run_long", action="run-query", **LONG))
+    play.port.tell(recorded_event(4000, run_id="run_long", action="run-query", **LONG))
     play.go("2", "▶ running 0:42 of 3:00")
     play.rest()
     assert "X stop the run…" in play.keys
@@ -170,7 +170,7 @@ def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
     assert "X stop" not in play.keys
     play.go("k", "X stop the run…")
     play.go("X", 'Stop "run-query"? It has been running for 0:4')
-    play.port.tell(recorded(4001, run_id="run_other", action="other-work", **LONG))
+    play.port.tell(recorded_event(4001, run_id="run_other", action="other-work", **LONG))
     play.shows("other-work")
     assert 'Stop "run-query"?' in play.text, "a newer call takes neither cursor nor question"
     play.press_rested("enter")
@@ -184,7 +184,7 @@ def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> No
     """
     play = Play(start(short(), WROTE), size=size, answers=True)
     completed: dict[str, Any] = {"at": NOW - 5, "run_id": WROTE.run_id, "action": WROTE.action}
-    play.port.tell(recorded(4000, AuditEvent.RUN_COMPLETED, **completed))
+    play.port.tell(recorded_event(4000, AuditEvent.RUN_COMPLETED, **completed))
     play.go("2", "builtin.write")
     play.press_rested("z", "z did nothing")
     assert "z  undo" not in play.keys
@@ -280,20 +280,20 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     assert len(play.port.intents) == 1, "the next host was not there for 400 ms"
 
 
-def around(*tools: str) -> view_models.ToolCallsView:
+def surroundings(*tools: str) -> view_models.ToolCallsView:
     return view_models.ToolCallsView(
         went_around=tuple(view_models.WentAroundView(each, NOW) for each in tools)
     )
 
 
-AROUND = replace(CODEX, tool_calls=around("exec_command"))
+AROUND = replace(CODEX, tool_calls=surroundings("exec_command"))
 
 
 async def test_going_around_the_gate_rings_once_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     rung: list[int] = []
     monkeypatch.setattr(AileronApp, "bell", lambda _: rung.append(1))
     counted = replace(CLAUDE, tool_calls=view_models.ToolCallsView(by_name=(("Bash", 1),)))
-    marked = replace(CLAUDE, tool_calls=around("Bash"))
+    marked = replace(CLAUDE, tool_calls=surroundings("Bash"))
     async with console(start(mail(), sessions=(AROUND, CLAUDE))) as shown:
         shown.port.tell(SessionsUpdated(sessions=(AROUND, counted)))
         await shown.go("5", "1 went around the gate")
@@ -302,7 +302,7 @@ async def test_going_around_the_gate_rings_once_a_session(monkeypatch: pytest.Mo
         await shown.shows("▲ claude: the model called Bash, which does not go through the gate.")
         await shown.shows("2 went around the gate")
         assert rung == [1]
-        more = replace(CLAUDE, tool_calls=around("Bash", "Edit"))
+        more = replace(CLAUDE, tool_calls=surroundings("Bash", "Edit"))
         shown.port.tell(SessionsUpdated(sessions=(AROUND, more)))
         await shown.go("j", "the model called Edit")
         assert rung == [1]

@@ -21,7 +21,7 @@ from tests.screen.offered_files import changed, suite_of_515
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens import states
 from tests.support.screens.calls import snapshot
-from tests.support.screens.grants import lunch, past, read, tried
+from tests.support.screens.grants import lunch, offers_read, past, tried
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.rules import LUNCH, NO_SAM, OPEN, POST, READS, STRIPE
@@ -162,7 +162,7 @@ async def test_the_reason_for_a_no(shown: Console) -> None:
 @picture_of(start(lunch()), "80x24 120x36")
 async def test_the_panel_of_a_grant(shown: Console) -> None:
     await shown.press_rested("A")
-    shown.port.tell(read(lunch()))
+    shown.port.tell(offers_read(lunch()))
     await shown.shows("● 1 this very call")
     await shown.go("3", "● 3 what it reaches stays")
     said = "It may write any text (Calendar: Team; New to you: nobody)."
@@ -224,7 +224,7 @@ async def test_a_call_that_failed_under_the_cursor(shown: Console) -> None:
     await shown.rest()
 
 
-def _issue(number: int) -> ApprovalView:
+def _closed_issue(number: int) -> ApprovalView:
     """A call that closes one of twelve issues; one of them was blocked."""
     wanted = FieldView(label="State", value="Done")
     fields = (
@@ -241,7 +241,7 @@ def _issue(number: int) -> ApprovalView:
     )  # fmt: skip
 
 
-@picture_of(start(*map(_issue, range(1, 13)), short(20)), "120x36 80x24")
+@picture_of(start(*map(_closed_issue, range(1, 13)), short(20)), "120x36 80x24")
 async def test_many_calls_in_one_row(shown: Console) -> None:
     await shown.rest()
 

@@ -63,7 +63,7 @@ def busy() -> Snapshot:
     )  # fmt: skip
 
 
-def broken() -> ApprovalView:
+def broken_call() -> ApprovalView:
     fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
     preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", updated_at=NOW)
     return short(1, preview=preview)
@@ -225,7 +225,7 @@ async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, 
 
 def test_an_item_that_cannot_be_drawn_waits_undecided(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "aileron_tui"):
-        play = Play(start(broken(), short(2)))
+        play = Play(start(broken_call(), short(2)))
         play.shows(words.status.UNDRAWABLE)
         play.passes(2)
         assert words.status.UNDRAWABLE in play.status_line
@@ -249,12 +249,12 @@ def test_an_item_that_cannot_be_drawn_waits_undecided(caplog: pytest.LogCaptureF
 
 
 def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that_away() -> None:
-    play = Play(start(broken()))
+    play = Play(start(broken_call()))
     play.shows(words.status.UNDRAWABLE)
     play.tell(ApprovalUpdated(view=replace(short(), version=2)))
     assert words.status.UNDRAWABLE not in play.text
     play.rest()
-    play.port.tell(ApprovalUpdated(view=replace(broken(), version=3)))
+    play.port.tell(ApprovalUpdated(view=replace(broken_call(), version=3)))
     play.shows(words.status.UNDRAWABLE)
     play.clock.advance(2)
     play.in_vain("a")

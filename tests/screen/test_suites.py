@@ -281,7 +281,9 @@ def test_an_offered_key_is_declined() -> None:
     play.shows("removed")
 
 
-def ready(kind: Literal["connector", "publisher"], name: str, digest: str) -> LibraryItemView:
+def ready_actions(
+    kind: Literal["connector", "publisher"], name: str, digest: str
+) -> LibraryItemView:
     return LibraryItemView(
         kind=kind, name=name, file="", digest=digest, state="ready", reason="", accepted_at=NOW,
         accepted_by="person",
@@ -289,7 +291,7 @@ def ready(kind: Literal["connector", "publisher"], name: str, digest: str) -> Li
 
 
 def test_a_key_is_withdrawn_like_any_acceptance() -> None:
-    play = Play(start(library=(ready("publisher", NAME, "SHA256:new"),)))
+    play = Play(start(library=(ready_actions("publisher", NAME, "SHA256:new"),)))
     play.go("4", NAME)
     play.press_rested("x", "SHA256:new")
     play.rest()
@@ -303,7 +305,7 @@ def test_a_key_is_withdrawn_like_any_acceptance() -> None:
 def test_what_counts_is_said_to_have_an_earlier_key() -> None:
     """Once another one is accepted; it was accepted, and counts. As a file to accept it would be refused."""
     item = replace(
-        ready("connector", f"{NAME}@1.0.0", "sha256:0"),
+        ready_actions("connector", f"{NAME}@1.0.0", "sha256:0"),
         publisher=replace(NEW, accepted="SHA256:other"),
     )
     for state, warning in (

@@ -11,12 +11,12 @@ from aileron_core.runs.grants import Grant
 from tests.support.core_harness import Core, open_session
 
 
-async def launched(core: Core, **terms: Any) -> None:
+async def call_as_launched(core: Core, **terms: Any) -> None:
     """Have *core* call as a session that a launcher opened: one that opened itself has no grants."""
     core.session = (await open_session(core.app, **{"opened_by": "launch"} | terms)).session
 
 
-async def offers(core: Core, view: ApprovalView) -> OffersView:
+async def offers_of(core: Core, view: ApprovalView) -> OffersView:
     await core.do(ReadOffers(approval_id=view.approval_id))
     return next(each.offers for each in reversed(core.events) if isinstance(each, OffersRead))
 
@@ -25,7 +25,7 @@ async def terms_of(
     core: Core, view: ApprovalView, number: int, changed: Mapping[str, FieldTest] = {}, **terms: Any
 ) -> GrantTerms:
     """Return the terms of the shape *number*, with the tests of *changed* in place of its own."""
-    offered = await offers(core, view)
+    offered = await offers_of(core, view)
     assert not offered.why_none, offered.why_none
     shape = next(each for each in offered.offers if each.number == number)
     pairs = zip((each.key for each in offered.fields), shape.tests, strict=True)

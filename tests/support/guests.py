@@ -101,7 +101,9 @@ PRINT = "(call $print (i32.const 1) (i32.const {at}) (i32.const {total}))"
 """The *act* of `filling` that prints what was written."""
 
 
-def running(made: InstalledConnector, store: ConnectorStore, engine: WasmEngine) -> WasmConnector:
+def running_guest(
+    made: InstalledConnector, store: ConnectorStore, engine: WasmEngine
+) -> WasmConnector:
     """Return what is installed as a connector that can be called."""
     return WasmConnector(identity=made.identity, manifest=made.manifest, store=store, engine=engine)
 
@@ -109,7 +111,7 @@ def running(made: InstalledConnector, store: ConnectorStore, engine: WasmEngine)
 def install_guest(
     store: ConnectorStore, engine: WasmEngine, module: bytes, manifest: bytes
 ) -> WasmConnector:
-    return running(store.install_bytes(module, manifest), store, engine)
+    return running_guest(store.install_bytes(module, manifest), store, engine)
 
 
 def call(connector: WasmConnector, op: str = "x", **kwargs: Any) -> OpResult:

@@ -64,7 +64,7 @@ async def _accept(last: int, home: str) -> None:
         os._exit(0)
 
 
-def _main() -> None:
+def _run_step() -> None:
     step, home, *words = sys.argv[1:]
     if words == ["accept"]:
         asyncio.run(_accept(int(step), home))
@@ -74,4 +74,4 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    _run_step()

@@ -159,7 +159,7 @@ class UnboxedServers:
         return Unboxed(process, self)
 
 
-def program(folder: Path, source: str = "") -> tuple[str, ...]:
+def server_program(folder: Path, source: str = "") -> tuple[str, ...]:
     """Return the words that run a server of two tools, `get` and `set`, that answer with their arguments.
 
     The functions of *source* are in place of those of `_PROGRAM`.
@@ -173,15 +173,15 @@ def table(folder: Path, source: str = "", **more: Any) -> ServerTable:
     """Return a server's table: it runs *source*, `get` unasked and `set` asked; its notes are in `state`."""
     words: dict[str, Word] = {"get": "run", "set": "ask"}
     given = {"tools": words, "env": {"STATE": str(folder / "state")}, **more}
-    return ServerTable(program=program(folder, source), **given)
+    return ServerTable(program=server_program(folder, source), **given)
 
 
-def notes(folder: Path) -> list[str]:
+def server_notes(folder: Path) -> list[str]:
     path = folder / "state"
     return path.read_text().splitlines() if path.exists() else []
 
 
-def connector(
+def server_connector(
     servers: ServerProcesses, table: ServerTable, tools: Sequence[Json] = TOOLS
 ) -> ServerConnector:
     """Return a server's connector, *tools* accepted as they are listed."""

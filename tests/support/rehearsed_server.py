@@ -108,10 +108,10 @@ def rehearsed_server(
 
 def main() -> None:
     """Serve calls from standard input, on the folder and the terms on the command line."""
-    asyncio.run(_serve(Path(sys.argv[1]), json.loads(sys.argv[2])))
+    asyncio.run(_serve_folder(Path(sys.argv[1]), json.loads(sys.argv[2])))
 
 
-async def _serve(folder: Path, terms: dict[str, Any]) -> None:
+async def _serve_folder(folder: Path, terms: dict[str, Any]) -> None:
     from aileron_core.actions.model import ConnectorIdentity, Preview
     from aileron_core.canonical import JsonObject
     from aileron_core.connectors.builtin.channel import ToolChannels, WorkerRefused

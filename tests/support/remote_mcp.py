@@ -46,7 +46,7 @@ class ScriptedMcp:
             {"name": name, "inputSchema": {"type": "object"}} for name in ("get", "set")
         ]
     )
-    call: Callable[[Request, int], object] = lambda _, id_: result(id_, "done")
+    call: Callable[[Request, int], object] = lambda _, id_: text_result(id_, "done")
     """Answers a call: with a JSON-RPC message, or a `Reply`."""
     session: str = "s-1"
     """Of the old era; where it is another meanwhile, the one that a client has is over."""
@@ -71,7 +71,7 @@ class ScriptedMcp:
         return self.call(request, id_) if method == "tools/call" else Reply(status=202)
 
 
-def result(id_: int, text: str) -> dict[str, Any]:
+def text_result(id_: int, text: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id_, "result": {"content": [{"type": "text", "text": text}]}}
 
 

@@ -8,7 +8,7 @@ from aileron_core.console_port.intents import StopEverything
 from aileron_core.errors import Conflict
 from aileron_core.settings import Settings
 from tests.core.adversary.test_a_halted_run_under_attack import result_of
-from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, statuses
+from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked_halting, chained_action, statuses
 from tests.support.core_harness import (
     DRAFT,
     Core,
@@ -29,14 +29,14 @@ CHANGES_THEN_SENDS = (
 
 
 @pytest.mark.parametrize("answer", ["yes", "no"])
-@pytest.mark.actions(chain=chain("chain", *CHANGES_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *CHANGES_THEN_SENDS))
 @pytest.mark.core(settings=Settings(expires_seconds=60))
 async def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_own(
     start: Start, home: Path, answer: str, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
     """The recheck before a retry differs; a person sees which steps had run."""
     async with start() as core:
-        first = await asked(core, "chain")
+        first = await asked_halting(core, "chain")
         assert statuses(first) == {"change": "fixed", "send": "fixed"}
         mailbox.control(fail={"op": "send", "status": 503, "times": 1})
         clock.advance(59)
@@ -57,13 +57,13 @@ async def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_o
     assert problem_kinds(home) == set()
 
 
-@pytest.mark.actions(chain=chain("chain", CHANGES_THEN_SENDS[1]))
+@pytest.mark.actions(chain=chained_action("chain", CHANGES_THEN_SENDS[1]))
 async def test_a_try_that_failed_counts_and_is_not_reported_as_nothing(
     start: Start, mailbox: Mailbox, home: Path
 ) -> None:
     """Retries are in the wall time; a no after a try is not a no before anything."""
     async with start() as core:
-        first = await asked(core, "chain")
+        first = await asked_halting(core, "chain")
         mailbox.control(fail={"op": "send", "status": 503, "times": 1})
         change = {"change": {"id": DRAFT, "to": "eve@example.com"}}
         run_on_request(mailbox, "POST send", lambda: mailbox._state.apply(change))
@@ -78,7 +78,7 @@ async def test_a_try_that_failed_counts_and_is_not_reported_as_nothing(
     assert problem_kinds(home) == set()
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(
     start: Start, mailbox: Mailbox, home: Path
 ) -> None:
@@ -94,7 +94,7 @@ async def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(
             cores[0].app.database._connection.execute(f"PRAGMA query_only={state}")
 
     async with start(failpoint=fail) as core:
-        first = await asked(core, "chain")
+        first = await asked_halting(core, "chain")
         cores.append(core)
         await core.approve(first)
         await core.view(first.approval_id, lambda v: v.state == "executing")
@@ -106,13 +106,13 @@ async def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(
     assert problem_kinds(home) == set()
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_a_stop_while_the_first_step_runs_leaves_no_second_question(
     start: Start, mailbox: Mailbox, home: Path
 ) -> None:
     """What was running ends, and nothing of it waits for a yes afterwards."""
     async with start() as core:
-        first = await asked(core, "chain")
+        first = await asked_halting(core, "chain")
         mailbox.control(hang="list")
         await core.approve(first)
         await wait_for_request(mailbox, "GET drafts", 1)

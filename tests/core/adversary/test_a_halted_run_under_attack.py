@@ -12,7 +12,14 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.server.agent_api import result_body
-from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, halted, sent_to, statuses
+from tests.core.runs.test_halting import (
+    FINDS_THEN_SENDS,
+    asked_halting,
+    chained_action,
+    halted,
+    sent_to,
+    statuses,
+)
 from tests.support.core_harness import (
     DRAFT,
     Core,
@@ -34,7 +41,7 @@ async def result_of(core: Core, view: ApprovalView) -> dict[str, Json]:
     return result_body(await core.result(view.approval_id))
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned(
     start: Start, mailbox: Mailbox, home: Path
 ) -> None:
@@ -55,7 +62,7 @@ async def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned
     assert problem_kinds(home) == set()
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_a_file_removed_between_the_questions_ends_the_run_and_says_what_had_run(
     start: Start, mailbox: Mailbox, home: Path
 ) -> None:
@@ -77,7 +84,7 @@ async def test_a_file_removed_between_the_questions_ends_the_run_and_says_what_h
 
 
 @pytest.mark.parametrize("change", ["changed", "removed"])
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_after_a_restart_the_second_question_is_about_the_bytes_of_the_first(
     start: Start, mailbox: Mailbox, home: Path, change: str
 ) -> None:
@@ -126,7 +133,7 @@ async def test_after_a_restart_the_second_question_is_about_the_bytes_of_the_fir
     ],
 )
 @pytest.mark.parametrize("down", [True, False], ids=["while it was down", "while it was up"])
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_an_edited_row_of_a_halted_run_permits_nothing(
     start: Start, mailbox: Mailbox, home: Path, edit: str, down: bool
 ) -> None:
@@ -147,7 +154,7 @@ async def test_an_edited_row_of_a_halted_run_permits_nothing(
 
 @pytest.mark.parametrize("column", ["requested_at", "decided_at", "expires_at", "ended_at"])
 @pytest.mark.parametrize("moment", ["-1e18", "1e300"])
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
     start: Start, home: Path, column: str, moment: str
 ) -> None:
@@ -163,7 +170,7 @@ async def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
 
 
 @pytest.mark.parametrize("gone", [False, True])
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_the_audit_names_edited_progress(start: Start, home: Path, gone: bool) -> None:
     """A run whose row says that other steps ran than its record does is an orphan."""
     async with start() as core:
@@ -174,7 +181,7 @@ async def test_the_audit_names_edited_progress(start: Start, home: Path, gone: b
     assert problem_kinds(home) == {"orphan"}
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(
     start: Start, home: Path, clock: FrozenClock
 ) -> None:
@@ -207,7 +214,7 @@ async def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_aud
     assert problem_kinds(home) == set()
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_a_refresh_of_a_halted_run_changes_and_records_nothing(
     core: Core, mailbox: Mailbox
 ) -> None:
@@ -221,7 +228,7 @@ async def test_a_refresh_of_a_halted_run_changes_and_records_nothing(
     assert (await core.run(second)).state == "completed"
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(
     start: Start, mailbox: Mailbox
 ) -> None:
@@ -234,7 +241,7 @@ async def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_sta
         states.append(caught.value.details["outcome"])
 
     async with start() as core:
-        first = await asked(core, "chain", key="k")
+        first = await asked_halting(core, "chain", key="k")
         await probe(core)
         mailbox.control(delay_seconds={"get": 0.3})
         await core.approve(first)

@@ -301,7 +301,7 @@ def test_a_session_takes_no_more_memory_than_its_share(box: Sandbox) -> None:
     requests = [box.worker.send("rehearse", command=each) for each in commands]
     most = 0
     while not all(map(box.worker.answered, requests)):
-        most = max(most, sum(map(_memory, with_descendants({box.worker.process.pid}))))
+        most = max(most, sum(map(_memory_of, with_descendants({box.worker.process.pid}))))
     answers = [box.worker.answer(each) for each in requests]
     box.rehearsals += [each["rehearsal"] for each in answers if "rehearsal" in each]
     refused = ["memory" in each.get("fallback", "") for each in answers]
@@ -325,7 +325,7 @@ def test_memory_is_had_only_where_it_is_counted_and_counts_once(box: Sandbox) ->
     assert box.rehearse(f"python3 -c '{fork}'")["exit_code"] == 0
 
 
-def _memory(process: int) -> int:
+def _memory_of(process: int) -> int:
     """Return how many bytes of memory *process* has for itself, its part of shared ones among them."""
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]

@@ -114,12 +114,12 @@ async def test_sealed_calls_are_shown_and_searched_with_the_passphrase_alone(
         await unlock(core)
         run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
         await sealed_later(core, clock)
-        closed = await listed(home, "--grep", DRAFT)
+        closed = await audit_list(home, "--grep", DRAFT)
         assert (closed["items"], closed["sealed"], closed["deleted"]) == ([], 1, 0)
         words = ("audit", "list", "--grep", DRAFT)
         printed = (await asyncio.to_thread(aileron, *words, home=home)).stdout
         assert printed == "What 1 call contained is sealed, and was not searched: use --unseal.\n"
-        opened = await listed(home, "--grep", DRAFT, *unseal, str(right))
+        opened = await audit_list(home, "--grep", DRAFT, *unseal, str(right))
         assert ({each["run"] for each in opened["items"]}, opened["sealed"]) == ({run}, 0)
     async with start() as core:
         closed = await shown_json(home, run)
@@ -138,7 +138,7 @@ async def test_sealed_calls_are_shown_and_searched_with_the_passphrase_alone(
         await unlock(core)
         clock.advance(31 * DAY)
         await core.app.contents.forget_due()
-        gone = await listed(home, "--grep", DRAFT)
+        gone = await audit_list(home, "--grep", DRAFT)
         assert (gone["items"], gone["sealed"], gone["deleted"]) == ([], 0, 1)
 
 
@@ -170,7 +170,7 @@ async def test_no_part_of_a_spoilt_record_reaches_the_terminal_raw(home: Path, s
     assert printed.count("‹ESC›") >= (5 if spoilt == "text" else 0)
 
 
-async def listed(home: Path, *words: str) -> Mapping[str, Any]:
+async def audit_list(home: Path, *words: str) -> Mapping[str, Any]:
     return await asyncio.to_thread(aileron_json, "audit", "list", "-n", "500", *words, home=home)
 
 
@@ -184,14 +184,14 @@ async def test_records_are_listed_by_filters(start: Start, home: Path, clock: Fr
         await core.do(Deny(approval_id=view.approval_id, reason='say "no"\nand why'))
 
     async def runs(*words: str) -> set[str | None]:
-        return {each["run"] for each in (await listed(home, *words))["items"]}
+        return {each["run"] for each in (await audit_list(home, *words))["items"]}
 
     both, denied = {ran, view.run_id}, {view.run_id}
     assert await runs("--agent", "CLAUDE", "--action", "draft") == both
     assert (await runs("--agent", "codex"), await runs("--action", "get-")) == (set(), {ran})
     assert await runs("--outcome", "denied") == denied
     assert await runs("--outcome", "denied", "--outcome", "completed") == both
-    (refused,) = (await listed(home, "--outcome", "refused"))["items"]
+    (refused,) = (await audit_list(home, "--outcome", "refused"))["items"]
     assert refused["event"] == "call.refused"
     assert await runs("--grep", "q3 NUMBERS") == {ran}, "the result"
     assert await runs("--grep", 'Say "no"') == denied, "the reason"
@@ -199,7 +199,7 @@ async def test_records_are_listed_by_filters(start: Start, home: Path, clock: Fr
     at = datetime.fromtimestamp(clock.now(), UTC).astimezone()
     assert ran not in await runs("--since", f"{at:%Y-%m-%dT%H:%M:%S}")
     assert view.run_id in await runs("--since", f"{at:%Y-%m-%dT%H:%M:%S}")
-    newest = (await listed(home, "--action", "draft", "-n", "1"))["items"]
+    newest = (await audit_list(home, "--action", "draft", "-n", "1"))["items"]
     assert [each["run"] for each in newest] == [view.run_id]
     assert {*OUTCOMES} == {*get_args(ShownState), "settled", "refused"} - {"new"}
 

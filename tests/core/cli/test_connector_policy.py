@@ -94,12 +94,12 @@ def test_an_op_is_run_against_a_route_alone_and_writes_nothing_read_only(mailbox
     assert f"--route {HOST}=127.0.0.1:PORT" in failure["message"]
 
 
-async def printed(*words: str, home: Path, code: int = 0) -> str:
+async def policy_output(*words: str, home: Path, code: int = 0) -> str:
     return (await asyncio.to_thread(aileron, "policy", *words, home=home, code=code)).stdout
 
 
 async def printed_json(*words: str, home: Path, code: int = 0) -> dict[str, Any]:
-    return json.loads(await printed(*words, "--json", home=home, code=code))
+    return json.loads(await policy_output(*words, "--json", home=home, code=code))
 
 
 async def test_check_names_each_problem_and_unknown_field(tmp_path: Path, mailbox: Mailbox) -> None:
@@ -108,7 +108,7 @@ async def test_check_names_each_problem_and_unknown_field(tmp_path: Path, mailbo
     file = tmp_path / "policy.toml"
     rule = '[[rule]]\nactions = ["readdress"]\ndecision = "allow"\nwhere = {{ "{}" = "any" }}\n'
     file.write_text(rule.format("fetched.Tu") + "bogus = 1\n")
-    printed_text = await printed("check", home=tmp_path, code=2)
+    printed_text = await policy_output("check", home=tmp_path, code=2)
     assert f"{file}:5:1: rule[0].bogus: is not a key here" in printed_text
     file.write_text(rule.format("fetched.Tu"))
     (problem,) = (await printed_json("check", str(file), home=tmp_path, code=2))["problems"]
@@ -116,7 +116,7 @@ async def test_check_names_each_problem_and_unknown_field(tmp_path: Path, mailbo
     assert "there is args.bcc" in problem["message"]
     assert "fetched.To" in problem["message"]
     file.write_text(rule.format("fetched.To"))
-    assert "0 errors" in await printed("check", home=tmp_path)
+    assert "0 errors" in await policy_output("check", home=tmp_path)
 
 
 async def test_explain_says_what_answered_a_call_or_why(tmp_path: Path, mailbox: Mailbox) -> None:
@@ -129,7 +129,7 @@ async def test_explain_says_what_answered_a_call_or_why(tmp_path: Path, mailbox:
             "run": row.run_id, "action": "readdress", "decision": "allow", "by": "policy.toml:2",
             "looked_at": ["args.id", "args.to", "fetched.To", "fetched.Subject"],
         }  # fmt: skip
-        assert "Anna" not in await printed("explain", row.run_id, home=tmp_path)
+        assert "Anna" not in await policy_output("explain", row.run_id, home=tmp_path)
         bad = (await core.call("readdress", {"id": DRAFT, "to": "x@evil.example"})).row
         found = await printed_json("explain", bad.run_id, home=tmp_path)
         expected = {"decision": "deny", "by": "policy.toml:7", "looked_at": ["args.to"]}
@@ -137,10 +137,10 @@ async def test_explain_says_what_answered_a_call_or_why(tmp_path: Path, mailbox:
         call = await core.call("readdress", {"id": DRAFT, "to": ANNA, "bcc": ANNA})
         asked = await end(core, call)
         await core.app.approvals.deny(asked.approval_id or "", "")
-        text = await printed("explain", asked.approval_id or "", home=tmp_path)
+        text = await policy_output("explain", asked.approval_id or "", home=tmp_path)
         assert "left to you" in text
         assert "policy.toml:2 does not allow it, because of args.bcc" in text
-    await printed("explain", "run-1", home=tmp_path, code=1)
+    await policy_output("explain", "run-1", home=tmp_path, code=1)
 
 
 async def test_grants_are_listed_by_their_console(tmp_path: Path, mailbox: Mailbox) -> None:
@@ -151,7 +151,7 @@ async def test_grants_are_listed_by_their_console(tmp_path: Path, mailbox: Mailb
         expected = {"id": "g1", "action": "readdress", "uses": 5, "used": 0}
         assert {name: found[name] for name in expected} == expected
         assert found["tests"]["fetched.To"] == "is"
-        text = await printed("grants", home=tmp_path)
+        text = await policy_output("grants", home=tmp_path)
         assert "fetched.To: is" in text
         assert "Anna" not in text
-    await printed("grants", home=tmp_path, code=69)
+    await policy_output("grants", home=tmp_path, code=69)

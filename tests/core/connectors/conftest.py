@@ -19,7 +19,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.support.guests import Guest, MakeEngine, install_guest, running
+from tests.support.guests import Guest, MakeEngine, install_guest, running_guest
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.tls_service import certificate
 
@@ -206,7 +206,7 @@ def drafts(
     """The example connector, routed to the mailbox."""
     route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
     entry = store.install(ROOT / "examples" / "connectors" / "mail-drafts")
-    return running(entry, store, make_engine(make_client(routes=[route])))
+    return running_guest(entry, store, make_engine(make_client(routes=[route])))
 
 
 @pytest.fixture

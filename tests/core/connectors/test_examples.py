@@ -26,7 +26,7 @@ from aileron_core.credentials.kinds import ApiKey, CheckedCredential
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli.scaffold import connector_templates
 from tests.support.github_service import HEAD, REPO, TOKEN, GitHub, github_service
-from tests.support.guests import MakeEngine, call, failed, install_guest, output, running
+from tests.support.guests import MakeEngine, call, failed, install_guest, output, running_guest
 from tests.support.variants import ALL
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -59,7 +59,7 @@ def github(tmp_path: Path, store: ConnectorStore, make_engine: MakeEngine) -> It
     with github_service(tmp_path) as served:
         client = served.service.client((), SystemClock())
         installed = store.install(EXAMPLES / "connectors" / "github")
-        yield Caller(running(installed, store, make_engine(client)), served)
+        yield Caller(running_guest(installed, store, make_engine(client)), served)
         client.close()
 
 

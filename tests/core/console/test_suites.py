@@ -24,7 +24,7 @@ SECONDS = 1.0
 """The promise for 515 files; it holds on one idle core three times over."""
 
 
-def add(home: Path, *paths: Path) -> int:
+def add_suite(home: Path, *paths: Path) -> int:
     context = CommandContext(home=home, json=True, color=False)
     return add_actions(context, [str(path) for path in paths], (), unsigned=False)
 
@@ -61,7 +61,7 @@ def test_515_files_are_added_in_one_pass(
 
     monkeypatch.setattr(ConnectorStore, "scan", counted)
     begun = time.process_time()
-    assert add(home, large_suite) == 0
+    assert add_suite(home, large_suite) == 0
     assert time.process_time() - begun < 3
     assert len(scans) == 1
     assert len(list((home / "actions").iterdir())) == ALL
@@ -76,7 +76,7 @@ def test_515_files_are_added_in_one_pass(
 async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
     home: Path, large_suite: Path
 ) -> None:
-    add(home, large_suite)
+    add_suite(home, large_suite)
     async with Core.open(home, accept=False) as core:
         held = (await core.app.console.snapshot()).not_accepted
         (connector,) = (each for each in held if each.kind != "action")
@@ -111,7 +111,7 @@ def few(home: Path, tmp_path: Path) -> Path:
     install_examples(home)
     for file in (home / "actions").iterdir():
         file.unlink()
-    add(home, write_actions(tmp_path / "suite", gated=1, reads=1, first=1))
+    add_suite(home, write_actions(tmp_path / "suite", gated=1, reads=1, first=1))
     return home
 
 
@@ -187,12 +187,12 @@ async def test_a_list_accepts_nothing(start: Start, few: Path) -> None:
 
 def test_a_later_add_of_the_same_files_replaces_the_list(few: Path, tmp_path: Path) -> None:
     (before,) = read_suites(few / "suites")
-    add(few, tmp_path / "suite")
+    add_suite(few, tmp_path / "suite")
     (after,) = read_suites(few / "suites")
     assert after.files == before.files
     assert after.suite_id != before.suite_id
     other = write_actions(tmp_path / "other", gated=0, reads=0, first=1)
-    add(few, other)
+    add_suite(few, other)
     assert read_suites(few / "suites") == (after,)
 
 
@@ -201,7 +201,7 @@ def test_two_files_of_one_name_in_one_add_overwrite_nothing(home: Path, tmp_path
     text = (Path(__file__).parents[3] / "examples" / "actions" / "get-draft.md").read_text()
     for name, more in (("a.md", ""), ("b.md", "\nMore.\n"), ("c.md", "")):
         (tmp_path / name).write_text(text + more)
-    assert add(home, *(tmp_path / name for name in ("a.md", "b.md", "c.md"))) == 1
+    assert add_suite(home, *(tmp_path / name for name in ("a.md", "b.md", "c.md"))) == 1
     assert (home / "actions" / "get-draft.md").read_text() == text
     assert read_suites(home / "suites") == ()
 

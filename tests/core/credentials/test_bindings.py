@@ -250,7 +250,7 @@ def server_account(**values: str) -> BindAccount:
     return account_key(named_values(secrets).reveal_text())
 
 
-def edited(*names: str) -> CredentialUser:
+def server_asking_for(*names: str) -> CredentialUser:
     """The server after its manifest was changed, to ask for *names*."""
     need = replace(SERVER.requirement, names=names)
     return of(replace(SERVER, requirement=need), hash="sha256:bb")
@@ -281,14 +281,14 @@ async def test_an_account_does_not_fit_a_server_that_asks_for_other_values(
     bindings: BindingService, names: tuple[str, ...]
 ) -> None:
     bound = await bindings.bind(SERVER, server_account(TOKEN=TOKEN, PEM=PEM))
-    user = edited(*names)
+    user = server_asking_for(*names)
     assert "delete the account, and run `aileron binding setup` again" in bound.problem(user)
     assert bindings.for_user(user) == ()
     with pytest.raises(errors.Conflict, match="other values"):
         await bindings.rebind(bound.name, user)
     assert bindings.all() == (bound,)
-    again = await bindings.rebind(bound.name, edited("PEM", "TOKEN"))
-    credential = await bindings.credential_for(again, edited("PEM", "TOKEN"))
+    again = await bindings.rebind(bound.name, server_asking_for("PEM", "TOKEN"))
+    credential = await bindings.credential_for(again, server_asking_for("PEM", "TOKEN"))
     assert credential.environment() == {"TOKEN": TOKEN, "PEM": PEM}
 
 

@@ -28,7 +28,7 @@ from tests.support.frozen_clock import FrozenClock
 FORGED = """UPDATE runs SET args = NULL, content_key = NULL, output = '{"output":"FORGED"}'"""
 
 
-async def refuse(core: Core, *actions: str) -> None:
+async def refuse_each(core: Core, *actions: str) -> None:
     """Have a call of each refused: the first one has a record of its own, the others one together."""
     for action in actions:
         with pytest.raises(AileronError):
@@ -47,11 +47,11 @@ async def pages(core: Core, query: HistoryQuery, limit: int = 200) -> list[Histo
     return found
 
 
-async def calls(core: Core, query: HistoryQuery | None = None) -> list[HistoryCall]:
+async def calls_found(core: Core, query: HistoryQuery | None = None) -> list[HistoryCall]:
     return [call for page in await pages(core, query or HistoryQuery()) for call in page.calls]
 
 
-async def records(core: Core, query: HistoryQuery) -> list[RecordView]:
+async def records_found(core: Core, query: HistoryQuery) -> list[RecordView]:
     return [each for page in await pages(core, query) for each in page.records]
 
 
@@ -129,7 +129,7 @@ async def test_calls_and_refused_ones_are_found_by_agent_action_outcome_and_time
         await core.ask("r-8842190312")
 
     async def outcomes(query: HistoryQuery) -> list[str]:
-        return [call.approval.shown_state for call in await calls(core, query)]
+        return [call.approval.shown_state for call in await calls_found(core, query)]
 
     async with start() as core:
         everything = ["pending", "denied", "completed"]
@@ -141,14 +141,14 @@ async def test_calls_and_refused_ones_are_found_by_agent_action_outcome_and_time
         assert await outcomes(HistoryQuery(since=at)) == ["pending", "denied"]
         assert await outcomes(HistoryQuery(until=at)) == ["completed"]
         assert await outcomes(HistoryQuery(words=("wrong", "list"))) == ["denied"]
-        refused = await records(core, HistoryQuery())
+        refused = await records_found(core, HistoryQuery())
         assert [(e.event, e.action) for e in refused] == [("call.refused", "no-such-action")]
-        assert await records(core, HistoryQuery(outcomes=("refused",))) == refused
-        assert await records(core, HistoryQuery(outcomes=("denied",))) == []
+        assert await records_found(core, HistoryQuery(outcomes=("refused",))) == refused
+        assert await records_found(core, HistoryQuery(outcomes=("denied",))) == []
     async with start() as core:
-        await refuse(core, "no-such", "that-one", "other-one")
+        await refuse_each(core, "no-such", "that-one", "other-one")
         for query in (HistoryQuery(actions=("that-",)), HistoryQuery(words=("OTHER-one",))):
-            (found,) = await records(core, query)
+            (found,) = await records_found(core, query)
             assert (found.action, found.count) == (None, 2)
 
 
@@ -216,7 +216,7 @@ async def test_what_a_decided_call_was_about_is_read_once_the_vault_is_unlocked(
         await sealed_later(core, kept.clock)
     kept.keys.locked = True
     async with kept.open() as core:
-        (call,) = await calls(core)
+        (call,) = await calls_found(core)
         assert "nlock the vault" in call.approval.sealed
         assert (call.approval.arguments, call.approval.preview.gist, call.edited) == ((), "", False)
         (page,) = await pages(core, HistoryQuery(words=(SHOWN,)))
@@ -224,7 +224,7 @@ async def test_what_a_decided_call_was_about_is_read_once_the_vault_is_unlocked(
         kept.keys.locked = False
         await core.app.contents.reveal()
         for _ in ("in memory", "from its row alone"):
-            (call,) = await calls(core, HistoryQuery(words=(SHOWN,)))
+            (call,) = await calls_found(core, HistoryQuery(words=(SHOWN,)))
             assert call.approval.preview.gist == view.preview.gist
             assert call.approval.preview.fields == view.preview.fields
             assert [each.value for each in call.approval.arguments] == [DRAFT]
@@ -238,7 +238,7 @@ async def test_without_a_vault_what_is_not_kept_is_said(start: Start, clock: Fro
         await core.call("get-draft", {"id": DRAFT})
         clock.advance(31 * DAY)
         await core.app.contents.forget_due()
-        (call,) = await calls(core)
+        (call,) = await calls_found(core)
         view = call.approval
         assert (view.forgotten, view.sealed, view.state) == (True, "", "completed")
         (page,) = await pages(core, HistoryQuery(words=(DRAFT,)))
@@ -254,11 +254,11 @@ async def test_a_row_others_changed_says_so(kept: Kept, edit: str, words: tuple[
     """The call's page said so; the list and its search did not."""
     async with kept.open() as core:
         await core.call("get-draft", {"id": DRAFT})
-        (call,) = await calls(core)
+        (call,) = await calls_found(core)
         assert not call.edited
     kept.edit(edit)
     async with kept.open() as core:
-        (call,) = await calls(core, HistoryQuery(words=words))
+        (call,) = await calls_found(core, HistoryQuery(words=words))
     assert call.edited
 
 
@@ -307,7 +307,7 @@ async def test_the_last_hours_are_counted_after_a_restart(start: Start, clock: F
         clock.advance(50)
         await core.approve(approved)
         await core.ended(approved)
-        await refuse(core, "no-such-action", "no-such-action", "no-such-action")
+        await refuse_each(core, "no-such-action", "no-such-action", "no-such-action")
     async with start() as core:
         earlier, hour = (await counted(core)).hours
         assert (earlier.calls, earlier.median_wait) == (0, None)

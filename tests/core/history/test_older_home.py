@@ -33,7 +33,7 @@ def sealed_of(home: Path, *tables: str) -> list[bytes]:
     return sorted(sealed for (sealed,) in rows)
 
 
-def pieces(sealed: bytes) -> list[bytes]:
+def pieces_of(sealed: bytes) -> list[bytes]:
     """Return what would be found of it wherever a page ends in it."""
     return [sealed[at : at + 32] for at in range(0, len(sealed) - 32, 32)]
 
@@ -70,7 +70,7 @@ async def test_what_it_sealed_is_moved_opened_and_deleted(old: Path, mailbox: Ma
                 assert screen.approval.preview.fields
         assert (await core.app.audit.verify()).problems == ()
     held = bytes_of(old)
-    assert all(any(piece in held for piece in pieces(each)) for each in sealed)
+    assert all(any(piece in held for piece in pieces_of(each)) for each in sealed)
 
     for copy in (old / "backups").iterdir():  # gone already where there was time for that
         os.utime(copy, (LEFT_AT, LEFT_AT))
@@ -81,7 +81,7 @@ async def test_what_it_sealed_is_moved_opened_and_deleted(old: Path, mailbox: Ma
             assert (call.approval.forgotten, call.screens) == (True, ())
         await log_emptied(core)
         left = bytes_of(old)
-        assert not [piece for each in sealed for piece in pieces(each) if piece in left]
+        assert not [piece for each in sealed for piece in pieces_of(each) if piece in left]
         assert (await core.app.audit.verify()).problems == ()
     left = bytes_of(old)
-    assert not [piece for each in sealed for piece in pieces(each) if piece in left]
+    assert not [piece for each in sealed for piece in pieces_of(each) if piece in left]

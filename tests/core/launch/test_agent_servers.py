@@ -18,12 +18,12 @@ from tests.core.launch.plans import context, plan_of
 ENV = {"HOME": "/home/ana", "GH_TOKEN": "canary-1", "REGION": "eu"}
 
 
-def write(path: Path, value: object) -> None:
+def write_settings(path: Path, value: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(value if isinstance(value, str) else json.dumps(value))
 
 
-def read(tmp_path: Path, source: str) -> dict[str, AgentServer]:
+def servers_of(tmp_path: Path, source: str) -> dict[str, AgentServer]:
     found = agent_servers(source, tmp_path / "home", tmp_path / "project", ENV)
     return {each.name: each for each in found}
 
@@ -36,10 +36,10 @@ def test_claudes_are_those_of_the_person_and_of_this_project(tmp_path: Path) -> 
         "mcpServers": {"fs": stdio, "aileron": stdio},
         "projects": {path: {"mcpServers": each} for path, each in projects.items()},
     }
-    write(tmp_path / "home/.claude.json", settings)
+    write_settings(tmp_path / "home/.claude.json", settings)
     shared = {"run": {"type": "http", "url": "https://mcp.example/x", "headersHelper": "/bin/x"}}
-    write(tmp_path / "project/.mcp.json", {"mcpServers": shared})
-    found = read(tmp_path, "claude")
+    write_settings(tmp_path / "project/.mcp.json", {"mcpServers": shared})
+    found = servers_of(tmp_path, "claude")
     assert [*found] == ["fs", "here", "run"]
     assert found["fs"].command == ("npx", "-y", "pkg", "eu")
     assert found["fs"].file == "~/.claude.json"
@@ -49,14 +49,14 @@ def test_claudes_are_those_of_the_person_and_of_this_project(tmp_path: Path) -> 
 
 
 def test_codex_names_variables_that_its_environment_has(tmp_path: Path) -> None:
-    write(
+    write_settings(
         tmp_path / "home/.codex/config.toml",
         '[mcp_servers.gh]\ncommand = "uvx"\nargs = ["gh"]\nenv_vars = ["GH_TOKEN", "REGION"]\n'
         '[mcp_servers.gone]\ncommand = "x"\nenv_vars = ["GONE"]\n'
         '[mcp_servers.far]\nurl = "https://mcp.example"\nbearer_token_env_var = "GH_TOKEN"\n'
         '[mcp_servers.two]\nurl = "https://mcp.example"\nhttp_headers = {A = "a", B = "b"}\n',
     )
-    found = read(tmp_path, "codex")
+    found = servers_of(tmp_path, "codex")
     assert (found["gh"].env, found["gh"].secrets) == ({"REGION": "eu"}, {"GH_TOKEN": "canary-1"})
     assert found["gone"].refusal == "its variable GONE is not set here"
     far = found["far"]
@@ -67,13 +67,13 @@ def test_codex_names_variables_that_its_environment_has(tmp_path: Path) -> None:
 
 
 def test_opencodes_are_one_list_in_json_with_comments(tmp_path: Path) -> None:
-    write(
+    write_settings(
         tmp_path / "home/.config/opencode/opencode.jsonc",
         '{// mine\n"mcp": {"db": {"type": "local", "command": ["db", "{env:REGION}", '
         '"postgres://ana:canary-2@db.example/x"], "environment": {"LOG": "1"},},\n'
         '"file": {"type": "local", "command": ["f", "{file:~/token}"]}}}',
     )
-    found = read(tmp_path, "opencode")
+    found = servers_of(tmp_path, "opencode")
     assert found["db"].command == ("db", "eu", "${secret.ARGUMENT_2}")
     assert found["db"].secrets == {"ARGUMENT_2": "postgres://ana:canary-2@db.example/x"}
     assert found["db"].env == {"LOG": "1"}
@@ -88,11 +88,11 @@ def test_geminis_are_in_its_settings_and_its_extensions(tmp_path: Path) -> None:
         "http": {"httpUrl": "https://mcp.example/mcp"},
         "cwd": {"command": "x", "cwd": "/srv"},
     }
-    write(tmp_path / "home/.gemini/settings.json", {"mcpServers": entries})
+    write_settings(tmp_path / "home/.gemini/settings.json", {"mcpServers": entries})
     extension = {"name": "e", "mcpServers": {"two": {"command": "${extensionPath}/run"}}}
-    write(tmp_path / "home/.gemini/extensions/e/gemini-extension.json", extension)
-    write(tmp_path / "home/.gemini/gemini-credentials.json", "no JSON")
-    found = read(tmp_path, "gemini")
+    write_settings(tmp_path / "home/.gemini/extensions/e/gemini-extension.json", extension)
+    write_settings(tmp_path / "home/.gemini/gemini-credentials.json", "no JSON")
+    found = servers_of(tmp_path, "gemini")
     assert found["one"].command == (
         "one", "--api-key", "${secret.API_KEY}", "--keep=x", "--token=${secret.TOKEN}",
     )  # fmt: skip
@@ -104,12 +104,12 @@ def test_geminis_are_in_its_settings_and_its_extensions(tmp_path: Path) -> None:
 
 
 def test_gooses_keyring_and_vs_codes_inputs_keep_their_values(tmp_path: Path) -> None:
-    write(
+    write_settings(
         tmp_path / "home/.config/goose/config.yaml",
         "extensions:\n  developer: {type: builtin, enabled: true}\n"
         "  gh: {type: stdio, cmd: gh, args: [serve], envs: {LOG: '1'}, env_keys: [GH_TOKEN]}\n",
     )
-    found = read(tmp_path, "goose")
+    found = servers_of(tmp_path, "goose")
     assert [*found] == ["gh"]
     assert (found["gh"].command, found["gh"].env) == (("gh", "serve"), {"LOG": "1"})
     assert found["gh"].secrets == {"GH_TOKEN": None}
@@ -118,8 +118,8 @@ def test_gooses_keyring_and_vs_codes_inputs_keep_their_values(tmp_path: Path) ->
         "gh": {"command": "gh", "args": ["${workspaceFolder}"], "env": {"T": "${input:t}"}},
         "asks": {"command": "gh", "args": ["${input:t}"]},
     }
-    write(tmp_path / "project/.vscode/mcp.json", {"servers": servers})
-    found = read(tmp_path, "vscode")
+    write_settings(tmp_path / "project/.vscode/mcp.json", {"servers": servers})
+    found = servers_of(tmp_path, "vscode")
     assert found["gh"].command == ("gh", str(tmp_path / "project"))
     assert found["gh"].secrets == {"T": None}
     assert "${input:t}" in found["asks"].refusal
@@ -127,35 +127,39 @@ def test_gooses_keyring_and_vs_codes_inputs_keep_their_values(tmp_path: Path) ->
 
 def test_any_file_is_read_and_one_or_an_entry_that_cannot_be_is_named(tmp_path: Path) -> None:
     file = tmp_path / "claude_desktop_config.json"
-    write(file, '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}')
-    assert read(tmp_path, str(file))["time"].command == ("uvx", "mcp-server-time")
+    write_settings(
+        file, '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
+    )
+    assert servers_of(tmp_path, str(file))["time"].command == ("uvx", "mcp-server-time")
     args = ["${GH_TOKEN}", "--region=${REGION}"]
     entry = {"command": "uvx", "args": args, "env": {"GH": "${GH_TOKEN}"}}
-    write(file, {"mcpServers": {"gh": entry}})
-    found = read(tmp_path, str(file))["gh"]
+    write_settings(file, {"mcpServers": {"gh": entry}})
+    found = servers_of(tmp_path, str(file))["gh"]
     assert (found.command, found.env) == (("uvx", "${secret.GH_TOKEN}", "--region=eu"), {})
     assert {*found.secrets} == {"GH_TOKEN", "GH"}
     args = ["API_KEY=1", "x", "--api-key", "Mg==", "-H", "A:3", "-H", "A:4"]
     args += ["--key", "${GH_TOKEN}", "-h", "8"]
     entry = {"command": "env", "args": args, "env": {"KEY": "6", "DB_PWD": "7"}}
-    write(file, {"mcpServers": {"many": entry}})
-    found = read(tmp_path, str(file))["many"]
+    write_settings(file, {"mcpServers": {"many": entry}})
+    found = servers_of(tmp_path, str(file))["many"]
     values = {f"${{secret.{name}}}": value for name, value in found.secrets.items()}
     assert [values[each] for each in found.command[4:11:2]] == ["Mg==", "A:3", "A:4", "canary-1"]
     assert (found.command[1], found.command[-1]) == ("API_KEY=${secret.API_KEY}", "8")
     assert {*found.secrets.values()} == {"1", "Mg==", "A:3", "A:4", "canary-1", "6", "7"}
-    write(file, "{")
+    write_settings(file, "{")
     with pytest.raises(FileProblems, match="cannot be parsed"):
-        read(tmp_path, str(file))
+        servers_of(tmp_path, str(file))
     with pytest.raises(NotFound, match="vscode"):
-        read(tmp_path, str(tmp_path / "none"))
+        servers_of(tmp_path, str(tmp_path / "none"))
     entries = {
         "null": {"url": None}, "empty": {"command": [], "args": ["x"]},
         "off": {"command": "x", "disabled": True}, "disabled": {"url": "https://x", "enabled": False},
         "good": {"command": "x"},
     }  # fmt: skip
-    write(tmp_path / "mcp.json", {"mcpServers": entries})
-    refusals = {each.name: each.refusal for each in read(tmp_path, f"{tmp_path}/mcp.json").values()}
+    write_settings(tmp_path / "mcp.json", {"mcpServers": entries})
+    refusals = {
+        each.name: each.refusal for each in servers_of(tmp_path, f"{tmp_path}/mcp.json").values()
+    }
     assert refusals["null"] == refusals["empty"] == "it has neither a command nor a URL"
     assert refusals["off"] == refusals["disabled"] == "it is switched off there"
     assert refusals["good"] == ""
@@ -207,7 +211,7 @@ _YAML = "extensions:\n  a: {type: stdio, cmd: npx, args: ['@mcp/fs', /dir]}\n"
 _CODEX, _GEMINI = "~/.codex/config.toml", "~/.gemini/settings.json"
 
 
-def found_by(agent: str, settings: Mapping[str, str], **more: Any) -> Doubles:
+def doubles_found(agent: str, settings: Mapping[str, str], **more: Any) -> Doubles:
     return doubles(agent, AGENTS[agent].servers(context(settings=settings, **more)), {"fs": FS}, {})
 
 
@@ -233,7 +237,7 @@ def test_what_no_setting_of_one_launch_switches_off_is_named_with_the_reason(
     agent: str, settings: dict[str, str], why: str | None
 ) -> None:
     """Codex would not start with a setting of a server that it does not know."""
-    found = found_by(agent, settings)
+    found = doubles_found(agent, settings)
     assert [each.name for each in found.off] == (["a"] if why == "" else [])
     assert [(why or "-") in each for each in found.remaining] == ([True] if why else [])
 
@@ -243,10 +247,10 @@ def test_an_argument_that_counts_over_our_setting_leaves_it_on() -> None:
         ("claude", {".mcp.json": _JSON}, ("--settings", "mine.json")),
         ("gemini", {_GEMINI: _JSON}, ("--allowed-mcp-server-names", "a")),
     ):
-        found = found_by(agent, settings, args=args, contained=True)
+        found = doubles_found(agent, settings, args=args, contained=True)
         assert not found.off
         assert args[0] in found.sentences[0]
-        assert found_by(agent, settings, contained=True).off
+        assert doubles_found(agent, settings, contained=True).off
 
 
 @pytest.mark.parametrize(
@@ -264,7 +268,7 @@ def test_what_was_imported_from_settings_is_off(
 ) -> None:
     """Its key is in the vault, and stands in the command as a name."""
     text = text.replace('"/dir"', '"/dir", "--api-key", "s3cret"')
-    write(tmp_path / path, text)
+    write_settings(tmp_path / path, text)
     (imported,) = agent_servers(agent, tmp_path, tmp_path / "project", {})
     assert imported.secrets == {"API_KEY": "s3cret"}
     own = AGENTS[agent].servers(context(settings={f"~/{path}": text}, contained=True))

@@ -165,7 +165,7 @@ def cached_home(tmp_path: Path) -> Path:
     return home
 
 
-def prepared(tmp_path: Path, cached_home: Path) -> tuple[dict[str, Path], list[str]]:
+def prepared_state(tmp_path: Path, cached_home: Path) -> tuple[dict[str, Path], list[str]]:
     """Return the caches of a project by their path in the home, and what was said."""
     said: list[str] = []
     home, project = tmp_path / "aileron", tmp_path / "project"
@@ -178,7 +178,7 @@ def test_they_begin_as_copies_and_are_the_projects_own_from_then_on(
     tmp_path: Path, cached_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an agent edits in one is nowhere else, and stays for the next launch. A large one begins empty."""
-    found, said = prepared(tmp_path, cached_home)
+    found, said = prepared_state(tmp_path, cached_home)
     wheel = found[".cache/uv"] / "wheels" / "a.whl"
     assert wheel.read_text() == "mine"
     assert (found[".cache/uv"] / "link").readlink() == Path("wheels/a.whl")
@@ -189,12 +189,12 @@ def test_they_begin_as_copies_and_are_the_projects_own_from_then_on(
     wheel.write_text("edited")
     assert (cached_home / ".cache/uv/hard").read_text() == "mine"
     (cached_home / ".cache/uv/wheels/b.whl").write_text("mine")
-    again, said = prepared(tmp_path, cached_home)
+    again, said = prepared_state(tmp_path, cached_home)
     assert (again, said) == (found, [])
     assert {each.name: each.read_text() for each in wheel.parent.iterdir()} == {"a.whl": "edited"}
     assert not list(tmp_path.glob("aileron/caches/*/*.partial*"))
     monkeypatch.setattr(caches, "_COPY_BYTES", 3)
-    found, said = prepared(tmp_path / "more", cached_home)
+    found, said = prepared_state(tmp_path / "more", cached_home)
     assert list(found[".cache/uv"].iterdir()) == []
     assert f"{cached_home}/.cache/uv contains more than" in said[0]
 
@@ -205,7 +205,7 @@ def test_no_link_is_followed(tmp_path: Path, cached_home: Path) -> None:
     (tmp_path / "keys" / "id").write_text("secret")
     (cached_home / ".cache" / "pip").symlink_to(tmp_path / "keys")
     (cached_home / ".cache" / "uv" / "keys").symlink_to(tmp_path / "keys")
-    found, said = prepared(tmp_path, cached_home)
+    found, said = prepared_state(tmp_path, cached_home)
     assert list(found[".cache/pip"].iterdir()) == []
     assert (found[".cache/uv"] / "keys").is_symlink()
     assert any(f"{cached_home}/.cache/pip was not copied (Too many levels" in each for each in said)

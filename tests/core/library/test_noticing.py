@@ -295,7 +295,7 @@ async def test_a_damaged_copy_counts_for_nothing(start: Start, home: Path, damag
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 
 
-def file(home: Path) -> Path:
+def file_of(home: Path) -> Path:
     return home / "actions" / "send-draft.md"
 
 
@@ -310,9 +310,9 @@ def digest(path: Path) -> str:
 
 def ungate(home: Path) -> tuple[str, str]:
     """Overwrite an action file with one that asks nobody; return the text before and after."""
-    before = file(home).read_text("utf-8")
+    before = file_of(home).read_text("utf-8")
     after = before.replace("required = true", "required = false")
-    file(home).write_text(after, "utf-8")
+    file_of(home).write_text(after, "utf-8")
     return before, after
 
 
@@ -325,7 +325,7 @@ async def offered_file(core: Core, name: str) -> NotAcceptedView:
 async def test_a_new_file_is_offered_with_all_of_its_text(start: Start, home: Path) -> None:
     async with start(accept=False) as core:
         view = await offered_file(core, "send-draft")
-        assert view.content.text == file(home).read_text("utf-8")
+        assert view.content.text == file_of(home).read_text("utf-8")
         assert (view.change, view.before) == ("new", None)
         connector = await offered_file(core, CONNECTOR)
         (manifest,) = (home / "store" / "connectors").glob("sha256/*/manifest.toml")
@@ -357,7 +357,7 @@ async def test_copies_are_private_and_go_with_what_they_are_for(core: Core, home
     folder = home / "store" / "accepted"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    old = digest(file(home))
+    old = digest(file_of(home))
     ungate(home)
     view = await offered_file(core, "send-draft")
     assert old in kept_copies(home)
@@ -378,7 +378,7 @@ async def test_a_copy_that_is_missing_or_damaged_is_not_shown_as_what_was_accept
     """An old home has no copies: they are made of what is still as it was accepted, of no more."""
     async with start():
         pass
-    copy = home / "store" / "accepted" / digest(file(home))
+    copy = home / "store" / "accepted" / digest(file_of(home))
     text = copy.read_bytes()
     copy.unlink()
     if damage == "none is kept":

@@ -35,7 +35,7 @@ from tests.support.core_harness import (
     open_session,
     writes,
 )
-from tests.support.granting import launched
+from tests.support.granting import call_as_launched
 from tests.support.scripted_guest import install_sleeper, write_action
 
 PLUGIN = "mail-drafts"
@@ -214,7 +214,7 @@ async def test_it_asks_in_place_of_denying_nothing(tmp_path: Path, mailbox: Mail
     rules = DENY.format("get-*", "fetched.Sender") + DENY.format("*", "args.draft_id")
     install_examples(tmp_path)
     async with Core.open(tmp_path, mailbox, policy=parse_policy(rules)) as core:
-        await launched(core)
+        await call_as_launched(core)
         row = await end(core, await core.call("get-draft", {"id": DRAFT}))
         assert row.state == "pending"
         (view,) = core.views(row.approval_id or "")

@@ -333,7 +333,7 @@ RULES = '[[rule]]\ntools = ["Write"]\npaths = ["notes/**"]\ndecision = "allow"\n
 
 
 @asynccontextmanager
-async def opened(home: Path, *, unlocks: bool = True) -> AsyncGenerator[Core]:
+async def core_on(home: Path, *, unlocks: bool = True) -> AsyncGenerator[Core]:
     """A core on the files as they are, in a home of today's schema."""
     migrate(home / "aileron.db")
     settings, policy = load_settings(home / "config.toml"), load_policy(home / "policy.toml")
@@ -352,7 +352,7 @@ def counts(core: Core) -> tuple[bool, bool]:
     return core.app.accepted_settings.count, core.app.accepted_policy.count
 
 
-def rows(home: Path) -> list[tuple[str, str, str]]:
+def accepted_rows(home: Path) -> list[tuple[str, str, str]]:
     with closing(sqlite3.connect(home / "aileron.db")) as database:
         query = "SELECT kind, name, digest FROM pins WHERE kind IN ('settings', 'policy')"
         return sorted(database.execute(query).fetchall())
@@ -369,7 +369,7 @@ def make_older(home: Path) -> None:
     vault = Vault(home, SystemClock())
     if vault.state == "locked":
         vault.unlock(Secret(PASSPHRASE))
-        for kind, _, digest in rows(home):
+        for kind, _, digest in accepted_rows(home):
             set_ = AuthenticatedSet(vault, kind)
             mac = set_.sign(digest)
             set_.confirm(mac)
@@ -385,7 +385,7 @@ def make_older(home: Path) -> None:
     )
 
 
-async def accept_policy(core: Core) -> None:
+async def accept_older_policy(core: Core) -> None:
     """Accept the rules, which alone wait."""
     (item,) = core.app.library.not_accepted()
     await core.do(Accept(kind="policy", name=item.name, digest=item.digest))
@@ -396,8 +396,8 @@ async def ruled(home: Path) -> None:
     """A home with accepted rules, and without a vault."""
     home.mkdir(mode=0o700, exist_ok=True)
     (home / "policy.toml").write_text(RULES, encoding="utf-8")
-    async with opened(home) as core:
-        await accept_policy(core)
+    async with core_on(home) as core:
+        await accept_older_policy(core)
 
 
 @pytest.fixture
@@ -406,10 +406,10 @@ async def older(home: Path) -> None:
     home.mkdir(mode=0o700, exist_ok=True)
     (home / "config.toml").write_text(MINE, encoding="utf-8")
     (home / "policy.toml").write_text(RULES, encoding="utf-8")
-    async with opened(home) as core:
+    async with core_on(home) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         await core.until_record("library.authenticated", 3)
-        await accept_policy(core)
+        await accept_older_policy(core)
     make_older(home)
 
 
@@ -417,13 +417,13 @@ async def older(home: Path) -> None:
 async def test_what_was_accepted_is_accepted_still(home: Path) -> None:
     """As it was before: not before the unlock, then at once, and after a restart under the new signature."""
     for _ in range(2):
-        async with opened(home, unlocks=False) as core:
-            assert rows(home) == [
+        async with core_on(home, unlocks=False) as core:
+            assert accepted_rows(home) == [
                 ("policy", "policy.toml", sha256_hex(RULES.encode())),
                 ("settings", "config.toml", sha256_hex(MINE.encode())),
             ]
             assert counts(core) == (False, False)
-        async with opened(home) as core:
+        async with core_on(home) as core:
             assert (counts(core), core.app.library.not_accepted()) == ((True, True), ())
             assert await core.records("library.unverified") == []
             assert (await core.app.audit.verify()).problems == ()
@@ -432,7 +432,7 @@ async def test_what_was_accepted_is_accepted_still(home: Path) -> None:
 @pytest.mark.usefixtures("older")
 async def test_a_change_since_is_shown_beside_what_was_accepted(home: Path) -> None:
     (home / "config.toml").write_text(ITS_OWN, encoding="utf-8")
-    async with opened(home) as core:
+    async with core_on(home) as core:
         (item,) = core.app.library.not_accepted()
         assert item.before is not None
         assert (item.kind, item.before.text) == ("settings", MINE)
@@ -462,7 +462,7 @@ async def test_nothing_unsigned_is_accepted(home: Path, attack: str, migrated: b
     if "digest" in attack:
         (home / "config.toml").write_text(ITS_OWN, encoding="utf-8")
     change_rows(home, attack)
-    async with opened(home) as core:
+    async with core_on(home) as core:
         assert not core.app.accepted_settings.count
         assert "settings" in {each.kind for each in core.app.library.not_accepted()}
 
@@ -470,10 +470,10 @@ async def test_nothing_unsigned_is_accepted(home: Path, attack: str, migrated: b
 @pytest.mark.usefixtures("older")
 async def test_a_bare_digests_signature_counts_no_more_once_the_row_is_signed(home: Path) -> None:
     bare = hmac(home, "settings")
-    async with opened(home) as core:
+    async with core_on(home) as core:
         assert counts(core) == (True, True)
     change_rows(home, f"UPDATE meta SET value = '{bare}' WHERE key = 'hmac of settings'")
-    async with opened(home) as core:
+    async with core_on(home) as core:
         assert not core.app.accepted_settings.count
 
 
@@ -483,7 +483,7 @@ async def test_without_a_vault_the_record_of_it_is_enough(home: Path, changed: b
     make_older(home)
     if changed:
         (home / "policy.toml").write_text(f"{RULES}\n{RULES}", encoding="utf-8")
-    async with opened(home) as core:
+    async with core_on(home) as core:
         assert core.app.accepted_policy.count is not changed
 
 
@@ -493,11 +493,11 @@ async def test_rules_whose_row_was_touched_are_not_new_ones(home: Path, attack: 
     """Without a vault the record alone still says that some were accepted."""
     change_rows(home, f"{attack} WHERE kind = 'policy'")
     for _ in range(2):
-        async with opened(home) as core:
+        async with core_on(home) as core:
             (item,) = core.app.library.not_accepted()
             assert (item.change, core.app.accepted_policy.count) == ("changed", False)
             assert await core.records("library.unverified")
-    async with opened(home) as core:
-        await accept_policy(core)
-    async with opened(home) as core:
+    async with core_on(home) as core:
+        await accept_older_policy(core)
+    async with core_on(home) as core:
         assert core.app.accepted_policy.count

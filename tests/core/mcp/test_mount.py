@@ -51,7 +51,7 @@ async def greeted(agent: httpx.AsyncClient) -> dict[str, str]:
     return mine
 
 
-async def called(
+async def called_tool(
     agent: httpx.AsyncClient, *, tool: str = "read_inbox", meta: Any = None, **more: Any
 ) -> httpx.Response:
     """Call *tool* as a client of the new era does: with `arguments`, and `headers` besides."""
@@ -96,7 +96,7 @@ async def test_a_large_text_arrives_as_it_is_in_both_eras(agent: httpx.AsyncClie
     call = {"name": "read_inbox", "arguments": {"text": large}}
     asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}
     old = await agent.post("/mcp", json=asked, headers=await greeted(agent))
-    new = await called(agent, arguments={"text": large})
+    new = await called_tool(agent, arguments={"text": large})
     api = await agent.post("/v1/actions/read-inbox/run", json={"args": {"text": large}})
     (line,) = [each for each in old.text.split("\n") if each.startswith("data: {")]
     output = {"op": "do", "args": {"text": large}}
@@ -186,8 +186,8 @@ async def test_what_a_client_says_of_itself_is_bounded(
     assert (await agent.post("/mcp", json=LIST, headers=mine)).status_code == 200
     # A call of the new era says who the client is, anew; its arguments are not bounded by that.
     info = {"io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1", "icons": ICONS}}
-    assert (await called(agent, meta=info)).status_code == 413
-    assert (await called(agent, arguments={"text": "x" * MUCH})).status_code == 200
+    assert (await called_tool(agent, meta=info)).status_code == 413
+    assert (await called_tool(agent, arguments={"text": "x" * MUCH})).status_code == 200
 
 
 @pytest.mark.parametrize("tool", ["read_inbox", "send_draft"])
@@ -196,7 +196,7 @@ async def test_calls_with_one_idempotency_key_are_one(agent: httpx.AsyncClient, 
 
     async def call(key: str, text: str = "once", waited: str = "1000") -> str:
         headers = {"Idempotency-Key": key, "Aileron-Waited": waited}
-        return (await called(agent, tool=tool, arguments={"text": text}, headers=headers)).text
+        return (await called_tool(agent, tool=tool, arguments={"text": text}, headers=headers)).text
 
     first, again = await call(f"k-{tool}"), await call(f"k-{tool}")
     assert len({re.findall(r"run-\w{26}", each)[0] for each in (first, again)}) == 1
@@ -243,7 +243,7 @@ async def test_a_fault_of_ours_is_a_result_without_its_message(
     mine = await greeted(agent)
     monkeypatch.setattr(AgentApi, "run", run)
     monkeypatch.setattr(AgentApi, "list_actions", list_actions)
-    answer, listed = await called(agent), await agent.post("/mcp", json=LIST, headers=mine)
+    answer, listed = await called_tool(agent), await agent.post("/mcp", json=LIST, headers=mine)
     assert "internal_error" in answer.text
     assert "could not list its actions (HTTP 500)" in listed.text
     assert "RuntimeError" in caplog.text
@@ -262,7 +262,7 @@ async def test_what_a_server_returned_reaches_the_agent_as_it_is(
         return body
 
     monkeypatch.setattr(AgentApi, "run", run)
-    answer = (await called(agent)).json()["result"]
+    answer = (await called_tool(agent)).json()["result"]
     assert answer["content"] == [image, {"type": "text", "text": '{"type": "widget"}'}]
     assert "structuredContent" not in answer
     assert answer["_meta"]["aileron/audit_id"] == "run-1"
@@ -280,7 +280,7 @@ async def test_a_tool_call_is_one_pass_through_the_application(
         await inner(self, scope, receive, send)
 
     monkeypatch.setattr(Starlette, "__call__", counted)
-    assert '"isError":false' in (await called(agent, arguments={"text": "once"})).text
+    assert '"isError":false' in (await called_tool(agent, arguments={"text": "once"})).text
     assert passes == ["/mcp"]
 
 

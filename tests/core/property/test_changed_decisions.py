@@ -27,7 +27,7 @@ from aileron_core.runs.model import Progress, RunRecord
 from aileron_core.runs.transitions import RunEvent, RunState
 from aileron_core.sessions.model import Session
 from tests.support.core_harness import Core, Mailbox, install_examples, open_session, readdress
-from tests.support.granting import offers, terms_of
+from tests.support.granting import offers_of, terms_of
 from tests.support.paired_devices import new_key, point_of, sign
 
 DECISION: dict[str, Any] = {
@@ -230,7 +230,7 @@ async def test_no_effect_begins_by_a_grant_that_does_not_mean_it_then(
                             await core.app.approvals.deny(run.row.approval_id or "", "no")
                         continue
                     view = core.app.publisher.view(pick.choice(runs))
-                    shapes = (await offers(core, view)).offers
+                    shapes = (await offers_of(core, view)).offers
                     if not shapes:
                         continue
                     uses, scope = pick.randint(1, 9), pick.choice(("session", "project"))

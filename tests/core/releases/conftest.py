@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     (suite / "connector").mkdir(parents=True)
     for name in ("connector.wasm", MANIFEST_FILE):
         shutil.copy(EXAMPLES / "connectors/mail-drafts" / name, suite / "connector" / name)
-    rewrite(suite / "connector" / MANIFEST_FILE, 'version = "0.1.0"', 'version = "0.0.0-dev"')
+    rewrite_file(suite / "connector" / MANIFEST_FILE, 'version = "0.1.0"', 'version = "0.0.0-dev"')
     for name in ACTIONS:
         target = suite / "actions" / name / "action.md"
         target.parent.mkdir(parents=True)
@@ -39,14 +39,14 @@ def folder(tmp_path: Path) -> Path:
     return suite
 
 
-def rewrite(file: Path, before: str, after: str) -> None:
+def rewrite_file(file: Path, before: str, after: str) -> None:
     text = file.read_text()
     assert before in text
     file.write_text(text.replace(before, after))
 
 
 @contextmanager
-def served(there: Mapping[str, bytes], *hosts: str) -> Generator[list[str]]:
+def served_release(there: Mapping[str, bytes], *hosts: str) -> Generator[list[str]]:
     """Serve what is there, by its path; yield the words that lead a command there in the place of *hosts*."""
 
     def answer(asked: HttpRequest, _body: bytes) -> None:

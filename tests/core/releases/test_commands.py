@@ -33,10 +33,15 @@ from aileron_core.releases.suite import (
     read_suite,
 )
 from aileron_core.vault.secret import Secret
-from tests.core.releases.conftest import ACTIONS, NAME, published_as, rewrite
-from tests.core.releases.test_publishers import Repository, accept, accept_suite, repository
+from tests.core.releases.conftest import ACTIONS, NAME, published_as, rewrite_file
+from tests.core.releases.test_publishers import (
+    Repository,
+    accept_signed_suite,
+    accept_view,
+    repository,
+)
 from tests.core.releases.test_rules import KEY
-from tests.fast.releases.test_archive import DAMAGED, REFUSED, packed
+from tests.fast.releases.test_archive import DAMAGED, REFUSED, refused_archive
 from tests.support import killed
 from tests.support.core_harness import PASSPHRASE, Core, audit_problems, unlock
 from tests.support.forked import run_forked
@@ -71,7 +76,7 @@ def keygen(folder: Path, *words: str) -> None:
     subprocess.run(("ssh-keygen", "-q", *words), cwd=folder, check=True, capture_output=True)
 
 
-def sign(archive: Path, home: Path) -> str:
+def sign_suite(archive: Path, home: Path) -> str:
     """Sign with the key file `key` beside the archive, which is made; return its fingerprint."""
     key = archive.with_name("key")
     keygen(archive.parent, "-t", "ed25519", "-N", "", "-f", "key")
@@ -84,7 +89,7 @@ def with_files(suite: Release, files: dict[str, bytes]) -> bytes:
     return archive_of(replace(changed, files={**changed.files, SUMS_FILE: changed.sums}))
 
 
-def installed(home: Path) -> tuple[int, list[str]]:
+def installed_items(home: Path) -> tuple[int, list[str]]:
     connectors = aileron_json("connector", "list", home=home)["items"]
     actions = aileron_json("action", "list", home=home)["items"]
     return len(connectors), [each["name"] for each in actions]
@@ -93,7 +98,7 @@ def installed(home: Path) -> tuple[int, list[str]]:
 @needs_ssh
 def test_a_signed_suite_reaches_a_home(archive: Path, home: Path, tmp_path: Path) -> None:
     """Signed by a key file or by ssh-keygen; nothing is accepted; another key's name is refused."""
-    key = sign(archive, home)
+    key = sign_suite(archive, home)
     ours = archive.read_bytes()
     (tmp_path / SUMS_FILE).write_bytes(read_suite(archive).files[SUMS_FILE])
     keygen(tmp_path, "-Y", "sign", "-n", "aileron-suite", "-f", "key", SUMS_FILE)
@@ -121,7 +126,7 @@ def agrees(folder: Path, *words: str, given: bytes = b"") -> bool:
 @pytest.mark.parametrize("change", ["", MODULE_FILE, MANIFEST_FILE, SUMS_FILE, "other key"])
 def test_other_programs_verify_ours(archive: Path, home: Path, tmp_path: Path, change: str) -> None:
     """sha256sum and ssh-keygen of a suite, openssl of the original project's archives; nor what was changed."""
-    sign(archive, home)
+    sign_suite(archive, home)
     keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", "other")
     public = (tmp_path / ("other.pub" if change == "other key" else "key.pub")).read_bytes()
     unpacked = tmp_path / "unpacked"
@@ -157,14 +162,14 @@ def test_other_programs_verify_ours(archive: Path, home: Path, tmp_path: Path, c
 @needs_ssh
 def test_what_was_changed_after_it_was_signed_is_not_added(archive: Path, home: Path) -> None:
     """Though its sums were made anew; and nothing of it is installed."""
-    sign(archive, home)
+    sign_suite(archive, home)
     signed = read_suite(archive)
     send = signed.files["actions/send-draft.md"].replace(b"required = true", b"required = false")
     archive.write_bytes(with_files(signed, {"actions/send-draft.md": send}))
     for words in (("suite", "verify"), ("action", "add"), ("connector", "install")):
         done = aileron(*words, str(archive), home=home, code=1)
         assert "were changed after they were signed" in done.stderr
-    assert installed(home) == (0, [])
+    assert installed_items(home) == (0, [])
 
 
 def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, home: Path) -> None:
@@ -176,7 +181,7 @@ def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, 
     for changed, found in cases:
         archive.write_bytes(with_files(good, changed))
         aileron("action", "add", "--unsigned", str(archive), home=home, code=1)
-        assert installed(home) == found
+        assert installed_items(home) == found
     (suite,) = read_suites(home / "suites")
     assert suite.view.refused
     assert all("list-drafts" in each for each in suite.view.refused), "the item says what is left"
@@ -198,8 +203,8 @@ def test_what_is_added_is_printed(folder: Path, archive: Path, home: Path) -> No
     assert "added get-draft: runs at once" in printed
     shown = "needs approval, shows To, Cc, Bcc, Subject, Body (by get_draft)"
     assert f"added send-draft: {shown}" in printed
-    rewrite(folder / "actions/list-drafts/action.md", "[match]", "[matches]")
-    rewrite(folder / "connector" / MANIFEST_FILE, "[capabilities.runtime]", OAUTH2)
+    rewrite_file(folder / "actions/list-drafts/action.md", "[match]", "[matches]")
+    rewrite_file(folder / "connector" / MANIFEST_FILE, "[capabilities.runtime]", OAUTH2)
     archive.write_bytes(archive_of(pack(read_suite(folder), "1.4.0")))
     printed = aileron(*words, home=home, code=1).stdout
     assert "asks for oauth2 credential: drafts.read, drafts.send" in printed
@@ -212,7 +217,7 @@ def test_what_is_added_is_printed(folder: Path, archive: Path, home: Path) -> No
 
 def test_no_hostile_archive_leaves_a_file(home: Path, tmp_path: Path) -> None:
     """Each of sixty is refused by a sentence about what is in it; `make test` takes some of each kind."""
-    hostile = {name: (packed(name), said) for name, (_, said) in REFUSED.items()} | DAMAGED
+    hostile = {name: (refused_archive(name), said) for name, (_, said) in REFUSED.items()} | DAMAGED
     assert len(hostile) >= 60
     archive, temporary = tmp_path / "a.tar.gz", tmp_path / "temporary"
     temporary.mkdir()
@@ -236,7 +241,7 @@ def test_a_connector_is_installed_from_either_archive(archive: Path, home: Path)
     alone = archive.with_name("aileron.tar.gz")
     alone.write_bytes(write_archive(parts))
     found = aileron_json("connector", "install", "--unsigned", str(alone), home=home)
-    assert (found["hash"], installed(home)) == (suite.connector_hash, (1, []))
+    assert (found["hash"], installed_items(home)) == (suite.connector_hash, (1, []))
     alone.write_bytes(write_archive({**parts, "actions/more.md": b""}))
     aileron("connector", "install", "--unsigned", str(alone), home=home, code=1)
 
@@ -286,7 +291,7 @@ def github() -> Iterator[tuple[GitHub, tuple[str, ...]]]:
 
 async def accept_all(core: Core) -> None:
     """Accept all that waits, which is one item."""
-    await accept_suite(core, core.app.library.not_accepted())
+    await accept_signed_suite(core, core.app.library.not_accepted())
 
 
 def versions(core: Core) -> dict[str, str]:
@@ -302,9 +307,9 @@ async def test_a_newer_release_waits_until_it_is_accepted_and_the_one_before_is_
     repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
         await accept_all(core)
-    rewrite(repository.folder / "actions/send-draft/action.md", "already written", "written")
+    rewrite_file(repository.folder / "actions/send-draft/action.md", "already written", "written")
     shutil.rmtree(repository.folder / "actions" / "list-drafts")
-    rewrite(repository.folder / LIST_FILE, ', "actions/list-drafts"', "")
+    rewrite_file(repository.folder / LIST_FILE, ', "actions/list-drafts"', "")
     service.archive = archive_of(repository.release("1.5.0", "key"))
     said = aileron("update", *led, home=home).stdout
     assert "list-drafts is not in this release any more" in said
@@ -330,7 +335,7 @@ async def test_a_newer_release_waits_until_it_is_accepted_and_the_one_before_is_
         async with Core.open(home, accept=False) as core:
             assert versions(core)["send-draft"] == other
             (waits,) = core.app.library.not_accepted()
-            await accept(core, waits)
+            await accept_view(core, waits)
             assert versions(core)["send-draft"] == offered
     nowhere = ("--route", "github.com:443=127.0.0.1:1")
     assert f"✗ {NAME}: github.com" in aileron("update", *nowhere, home=home, code=1).stdout

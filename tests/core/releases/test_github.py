@@ -23,7 +23,7 @@ from aileron_core.releases import github as module
 from aileron_core.releases.archive import read_archive, write_archive
 from aileron_core.releases.github import Downloads, GitHub, GitHubSource, read_url
 from aileron_core.releases.suite import LIST_FILE, Release, archive_of, pack, read_suite
-from tests.core.releases.conftest import ACTIONS, NAME, published_as, served
+from tests.core.releases.conftest import ACTIONS, NAME, published_as, served_release
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import CLI, Console, aileron, aileron_json
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
@@ -208,7 +208,9 @@ def test_action_add_takes_a_repository(packed: Release, tmp_path: Path, mirror: 
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(f'[store]\nmirror = "{mirror}"\n')
-    with served({path: archive_of(packed)}, "files.example" if mirror else "github.com") as routes:
+    with served_release(
+        {path: archive_of(packed)}, "files.example" if mirror else "github.com"
+    ) as routes:
         words = ("--unsigned", *routes, f"{NAME}/actions/get-draft@1.4.0")
         body = aileron_json("action", "add", *words, home=home)
     assert [each["name"] for each in body["items"]] == ["get-draft"]
@@ -252,7 +254,7 @@ def test_a_version_older_than_the_accepted_one_is_taken_only_if_it_is_named(
 URL = "https://files.example/suite.tar.gz"
 
 
-def read(service: TlsService, url: str) -> Release:
+def downloaded(service: TlsService, url: str) -> Release:
     with closing(service.client((), SystemClock())) as client:
         return read_url(Downloads(client, lambda _bytes: None), url)
 
@@ -268,14 +270,14 @@ def test_an_archive_is_read_from_its_host_alone(packed: Release, tmp_path: Path)
     }
     with tls_service(tmp_path, "files.example", "evil.example") as service:
         service.answer = lambda request: there.get(request.path, Reply(status=404))
-        assert read(service, URL).files == packed.files
-        assert read(service, "https://files.example/moved?token=1").files == packed.files
-        assert read(service, "https://files.example/connector").actions == {}
+        assert downloaded(service, URL).files == packed.files
+        assert downloaded(service, "https://files.example/moved?token=1").files == packed.files
+        assert downloaded(service, "https://files.example/connector").actions == {}
         service.seen.clear()
         with pytest.raises(AileronError, match=r"evil\.example:443 is not among the hosts"):
-            read(service, "https://files.example/away")
+            downloaded(service, "https://files.example/away")
         with pytest.raises(FileProblems, match=r"files\.example/gone: is not there"):
-            read(service, "https://files.example/gone?token=1")
+            downloaded(service, "https://files.example/gone?token=1")
         assert {each.headers["host"] for each in service.seen} == {"files.example"}
 
 
@@ -331,7 +333,9 @@ def test_action_add_takes_a_url(packed: Release, tmp_path: Path) -> None:
     """What is printed and what the home notes of it has no secret of its query, with or without a path before that."""
     home = tmp_path / "home"
     body = archive_of(packed)
-    with served({"/?secret=1": body, "/suite.tar.gz?secret=1": body}, "files.example") as routes:
+    with served_release(
+        {"/?secret=1": body, "/suite.tar.gz?secret=1": body}, "files.example"
+    ) as routes:
         unsigned = ("action", "add", *routes, "https://files.example?secret=1")
         refused = aileron(*unsigned, home=home, code=1).stderr
         assert "https://files.example: is not signed" in refused

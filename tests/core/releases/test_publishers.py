@@ -33,7 +33,7 @@ from aileron_core.vault.secret import Secret
 from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.text import plain_text
-from tests.core.releases.conftest import ACTIONS, NAME, published_as, served
+from tests.core.releases.conftest import ACTIONS, NAME, published_as, served_release
 from tests.support.core_harness import PASSPHRASE, Core, audit_problems, change_rows, unlock
 from tests.support.published import signed
 from tests.support.server_harness import aileron, aileron_json
@@ -110,18 +110,18 @@ def repository(folder: Path, home: Path) -> Repository:
     return Repository(folder, home)
 
 
-def offered(core: Core, kind: str) -> NotAcceptedView:
+def offered_item(core: Core, kind: str) -> NotAcceptedView:
     """Return the item of that kind; of several the first."""
     return next(each for each in core.app.library.not_accepted() if each.kind == kind)
 
 
-async def accept(core: Core, view: NotAcceptedView) -> None:
+async def accept_view(core: Core, view: NotAcceptedView) -> None:
     """Accept what is shown."""
     key = view.signed_with
     await core.do(Accept(kind=view.kind, name=view.name, digest=view.digest, signed_with=key))
 
 
-async def accept_suite(core: Core, shown: Sequence[NotAcceptedView]) -> None:
+async def accept_signed_suite(core: Core, shown: Sequence[NotAcceptedView]) -> None:
     """Accept what is shown as one item."""
     (suite_id,) = {each.suite.suite_id if each.suite else "" for each in shown}
     files = tuple((each.file, each.digest) for each in shown)
@@ -143,7 +143,7 @@ async def accepting(repository: Repository) -> Repository:
     """With a home in which the connector of a release was accepted that the key `key` signed."""
     repository.add(repository.release("1.4.0", "key"))
     async with Core.open(repository.home, accept=False) as core:
-        await accept(core, offered(core, "connector"))
+        await accept_view(core, offered_item(core, "connector"))
     return repository
 
 
@@ -154,15 +154,15 @@ async def test_a_publishers_first_file_accepts_its_key(repository: Repository, h
     async with Core.open(home, accept=False) as core:
         suite = [each for each in core.app.library.not_accepted() if each.kind == "action"]
         assert [whose(each).is_new for each in suite] == [True] * len(ACTIONS)
-        await accept_suite(core, suite)
+        await accept_signed_suite(core, suite)
         records = await core.records("library.accepted")
         publishers = [each for each in records if each["kind"] == "publisher"]
         assert [(each["name"], each["digest"]) for each in publishers] == [(NAME, key)]
-        assert whose(offered(core, "connector")).accepted == key
+        assert whose(offered_item(core, "connector")).accepted == key
     assert f"signed with {key}, which you accepted" in repository.add(release)
     async with Core.open(home, accept=False) as core:
         await core.do(WithdrawAcceptance(kind="publisher", name=NAME, digest=key))
-        assert whose(offered(core, "connector")).is_new
+        assert whose(offered_item(core, "connector")).is_new
 
 
 async def test_a_suite_and_its_connector_are_one_item(repository: Repository, home: Path) -> None:
@@ -174,7 +174,7 @@ async def test_a_suite_and_its_connector_are_one_item(repository: Repository, ho
         (module,) = (home / "store" / "connectors" / "sha256").glob("*/connector.wasm")
         module.write_bytes(module.read_bytes() + b"\0\0")
         with pytest.raises(Conflict, match="Accepted 0 of 4"):
-            await accept_suite(core, shown)
+            await accept_signed_suite(core, shown)
         assert not core.app.library.accepted_connectors()
         assert not core.app.library.ready()
 
@@ -207,16 +207,16 @@ async def test_another_key_installs_nothing_and_is_shown_beside_the_accepted_one
     assert f"is signed with {new}, not with {old}, which you accepted for {NAME}" in said
     assert accepting.files() == before
     async with Core.open(home, accept=False) as core:
-        view = offered(core, "publisher")
+        view = offered_item(core, "publisher")
         assert (view.name, view.digest, whose(view).accepted) == (NAME, new, old)
         assert whose(view).is_vouched_for is (vouched_by == "key")
-        await accept(core, view)
+        await accept_view(core, view)
         assert not any(each.kind == "publisher" for each in core.app.library.not_accepted())
     accepting.add(suite)
     async with Core.open(home, accept=False) as core:
-        added = offered(core, "connector")
+        added = offered_item(core, "connector")
         assert (added.name, whose(added).accepted) == (f"{NAME}@1.5.0", new)
-        await accept(core, added)
+        await accept_view(core, added)
 
 
 async def test_an_offered_key_is_declined(accepting: Repository, home: Path) -> None:
@@ -224,7 +224,9 @@ async def test_an_offered_key_is_declined(accepting: Repository, home: Path) -> 
     suite = accepting.release("1.5.0", "new")
     accepting.add(suite, code=1)
     async with Core.open(home, accept=False) as core:
-        await core.do(RemoveFile(kind="publisher", file=Path(offered(core, "publisher").file).name))
+        await core.do(
+            RemoveFile(kind="publisher", file=Path(offered_item(core, "publisher").file).name)
+        )
         left = core.app.library.not_accepted()
         assert {each.kind for each in left} == {"action"}
         assert {whose(each).accepted for each in left} == {accepting.key("key")}
@@ -244,7 +246,7 @@ async def test_what_the_key_did_not_sign_is_not_accepted(accepting: Repository, 
         assert [each.kind for each in held] == ["action", "connector", "connector"]
         for view in held:
             with pytest.raises(Conflict, match="that you accepted for github://aileron"):
-                await accept(core, view)
+                await accept_view(core, view)
 
 
 async def test_a_suite_takes_in_nothing_of_another_key(repository: Repository, home: Path) -> None:
@@ -261,7 +263,7 @@ async def test_a_suite_takes_in_nothing_of_another_key(repository: Repository, h
         shown = sorted(core.app.library.not_accepted(), key=lambda each: each.kind == "connector")
         said = r"Accepted 4 of 6\. Left out: github://aileron/.* and 1 more, not signed"
         with pytest.raises(Conflict, match=said):
-            await accept_suite(core, shown)
+            await accept_signed_suite(core, shown)
         assert accepted_versions(core) == {"1.4.0"}
         assert [each.is_refused for each in core.app.library.not_accepted()] == [True, True]
 
@@ -289,7 +291,7 @@ async def test_nothing_unsigned_replaces_what_is_signed(repository: Repository, 
         assert repository.files() == before
         async with Core.open(home, accept=False) as core:
             if not core.app.library.accepted_connectors():
-                await accept(core, offered(core, "connector"))
+                await accept_view(core, offered_item(core, "connector"))
     edited = home / "actions" / "send-draft.md"
     edited.write_text(edited.read_text() + "\nMore.\n")
     async with Core.open(home, accept=False) as core:
@@ -321,15 +323,15 @@ async def test_an_item_shows_what_the_files_prove(
     """Not what somebody wrote there, nor a key of another release; and none but the one shown is accepted."""
     repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
-        shown = offered(core, "connector")
+        shown = offered_item(core, "connector")
         (folder,) = (home / "store" / "connectors" / "sha256").iterdir()
         if change:
             change(folder / SIGNED_FILE)
         else:
             (folder / SIGNED_FILE).write_bytes(signatures_of(repository.release("1.5.0", "key")))
         with pytest.raises(Conflict, match="changed while you were reviewing"):
-            await accept(core, shown)
-        assert whose(offered(core, "connector")) == PublisherView(name=NAME)
+            await accept_view(core, shown)
+        assert whose(offered_item(core, "connector")) == PublisherView(name=NAME)
         assert not await core.records("library.accepted")
 
 
@@ -337,11 +339,11 @@ async def test_a_signature_of_another_key_is_new(repository: Repository, home: P
     """The very same connector, signed by somebody else between the look and the key press."""
     repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
-        shown = offered(core, "connector")
+        shown = offered_item(core, "connector")
         repository.put("1.4.0", "other")
         with pytest.raises(Conflict, match="changed while you were reviewing"):
-            await accept(core, shown)
-        assert whose(offered(core, "connector")).key == repository.key("other")
+            await accept_view(core, shown)
+        assert whose(offered_item(core, "connector")).key == repository.key("other")
 
 
 async def test_a_key_is_accepted_for_who_was_shown(repository: Repository, home: Path) -> None:
@@ -365,18 +367,18 @@ async def test_a_key_is_accepted_for_who_was_shown(repository: Repository, home:
     file.write_bytes(lying)
     sign(friends, lying)
     async with Core.open(home, accept=False) as core:
-        assert whose(offered(core, "action")) == PublisherView(name=NAME)
+        assert whose(offered_item(core, "action")) == PublisherView(name=NAME)
         both = text.replace(need, need + other.replace(NAME, friend)).encode()
         file.write_bytes(both)
         sign(friends, both)
         store.install_bytes(suite.module, suite.manifest)
         await core.app.library.poll()
-        shown = offered(core, "action")
+        shown = offered_item(core, "action")
         assert whose(shown).name == friend
         sign(suite.manifest, both)
         with pytest.raises(Conflict, match="changed while you were reviewing"):
-            await accept(core, shown)
-        assert whose(offered(core, "action")).name == NAME
+            await accept_view(core, shown)
+        assert whose(offered_item(core, "action")).name == NAME
 
 
 async def test_actions_of_the_older_layout_are_signed(repository: Repository, home: Path) -> None:
@@ -395,7 +397,7 @@ async def test_actions_of_the_older_layout_are_signed(repository: Repository, ho
         signed = {} if signer is None else {"signature.sig": signer.sign(data)}
         archive = write_archive({"action.md": data, **signed})
         there[f"{assets}/actions%2F{name}%2Fv1.4.0/aileron.tar.gz"] = archive
-    with served(there, "github.com", "raw.githubusercontent.com") as routes:
+    with served_release(there, "github.com", "raw.githubusercontent.com") as routes:
         words = ("action", "add", *routes)
         first = aileron(*words, f"{NAME}@1.4.0", home=home, code=1)
         assert "list-drafts.md: is not signed" in first.stdout + first.stderr
@@ -435,11 +437,11 @@ async def test_a_connectors_own_signature_is_checked_with_the_key_beside_it(
     true = kept.read_bytes()
     kept.write_bytes(write_archive({**parts, "signature.sig": flipped}))
     async with Core.open(home, accept=False) as core:
-        assert whose(offered(core, "connector")) == PublisherView(name=NAME)
+        assert whose(offered_item(core, "connector")) == PublisherView(name=NAME)
         kept.write_bytes(true)
         await core.app.library.poll()
-        assert whose(offered(core, "connector")).key == key
-        await accept(core, offered(core, "connector"))
+        assert whose(offered_item(core, "connector")).key == key
+        await accept_view(core, offered_item(core, "connector"))
         accepted = [each["kind"] for each in await core.records("library.accepted")]
         assert accepted == ["publisher", "connector"]
 
@@ -470,7 +472,7 @@ async def test_an_account_goes_with_its_connector_to_the_next_version_of_the_sam
     manifest.write_text(manifest.read_text() + CREDENTIAL)
     repository.add(repository.release("1.4.0", "key"))
     async with Core.open(home, accept=False) as core:
-        await accept(core, offered(core, "connector"))
+        await accept_view(core, offered_item(core, "connector"))
         core.app.vault.create(Secret(PASSPHRASE))
         (user,) = credential_users(core.app.library.accepted_connectors())
         hash_, secret = user.identity.hash, Secret("the-secret-key")
@@ -479,10 +481,10 @@ async def test_an_account_goes_with_its_connector_to_the_next_version_of_the_sam
         manifest.write_text(manifest.read_text().replace(old, new))
         await asyncio.to_thread(repository.add, repository.release(version, "key"))
         await core.app.library.poll()
-        later = offered(core, "connector")
+        later = offered_item(core, "connector")
         assert later.accounts_of == (("1.4.0",) if moves else ())
         assert core.app.bindings.get(bound.name).connector_hash == bound.connector_hash
-        await accept(core, later)
+        await accept_view(core, later)
         now = core.app.bindings.get(bound.name).connector_hash
         assert (now == later.digest, now == bound.connector_hash) == (moves, not moves)
         assert len(await core.records("binding.rebound")) == moves
@@ -498,7 +500,7 @@ async def test_where_a_connector_was_taken_from_stands_on_its_item(
     routed = ("--route", "github.com:443=127.0.0.1:9")
     aileron("connector", "install", str(archive), *routed, home=home)
     async with Core.open(home, accept=False) as core:
-        shown = offered(core, "connector")
+        shown = offered_item(core, "connector")
         assert shown.source == f"{archive} (through --route, from this machine)"
         lines = lay_out(file_blocks(shown), 160, 13).lines
         assert any(str(archive) in plain_text(each) for each in lines)

@@ -30,7 +30,7 @@ from aileron_core.releases.suite import (
     read_suite,
 )
 from aileron_tui.cli.scaffold import connector_templates
-from tests.core.releases.conftest import ACTIONS, NAME, published_as, rewrite, served
+from tests.core.releases.conftest import ACTIONS, NAME, published_as, rewrite_file, served_release
 from tests.support.server_harness import aileron, aileron_json
 from tests.support.variants import ALL, variants
 
@@ -41,7 +41,7 @@ def without_ops(suite: Path) -> None:
     file.write_text(file.read_text().partition("# What agents read of an op")[0])
 
 
-def said(suite: Release) -> str:
+def errors_of(suite: Release) -> str:
     problems = suite_problems(suite, tries_ops=True)
     return "\n".join(str(each) for each in problems if each.severity == "error")
 
@@ -57,11 +57,11 @@ def said_of_files(suite: Release) -> str:
 
 def test_a_good_suite_is_packed_to_the_same_bytes_everywhere(folder: Path, tmp_path: Path) -> None:
     """Bound to its version and hash, whatever the order, times and modes of its files are."""
-    assert said(bound_for_check(read_suite(folder))) == ""
+    assert errors_of(bound_for_check(read_suite(folder))) == ""
     packed = pack(read_suite(folder), "1.4.0")
     (tmp_path / "a.tar.gz").write_bytes(archive_of(packed))
     again = read_suite(tmp_path / "a.tar.gz")
-    assert (said(again), again.files) == ("", packed.files)
+    assert (errors_of(again), again.files) == ("", packed.files)
     send = again.files["actions/send-draft.md"].decode()
     assert again.connector_hash in send
     assert send.count("1.4.0") == 3
@@ -74,9 +74,9 @@ def test_a_good_suite_is_packed_to_the_same_bytes_everywhere(folder: Path, tmp_p
 def test_ops_that_the_manifest_does_not_name_are_tried(folder: Path) -> None:
     """An op counts as there unless the connector answers as to one that nobody has."""
     without_ops(folder)
-    assert said(bound_for_check(read_suite(folder))) == ""
+    assert errors_of(bound_for_check(read_suite(folder))) == ""
     _preview_op_missing(folder)
-    assert "asks get_everything, which is no op" in said(bound_for_check(read_suite(folder)))
+    assert "asks get_everything, which is no op" in errors_of(bound_for_check(read_suite(folder)))
 
 
 GUESSING = """
@@ -100,9 +100,9 @@ def test_an_op_is_missing_where_the_connector_guesses_another(folder: Path, tmp_
     subprocess.run([sys.executable, tmp_path / "build.py"], check=True, timeout=60)
     shutil.copy(tmp_path / "connector.wasm", folder / "connector")
     without_ops(folder)
-    assert said(bound_for_check(read_suite(folder))) == ""
+    assert errors_of(bound_for_check(read_suite(folder))) == ""
     _preview_op_missing(folder)
-    assert "asks get_everything, which is no op" in said(bound_for_check(read_suite(folder)))
+    assert "asks get_everything, which is no op" in errors_of(bound_for_check(read_suite(folder)))
 
 
 def test_ops_too_many_to_try_must_be_listed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,57 +110,59 @@ def test_ops_too_many_to_try_must_be_listed(folder: Path, monkeypatch: pytest.Mo
     without_ops(folder)
     monkeypatch.setattr(rules, "_MOST_TRIED", 0)
     suite = bound_for_check(read_suite(folder))
-    assert "provides.ops: is missing; list the ops there" in said(suite)
+    assert "provides.ops: is missing; list the ops there" in errors_of(suite)
 
 
-def _action(name: str, before: str, after: str) -> Callable[[Path], None]:
-    return lambda suite: rewrite(suite / "actions" / name / "action.md", before, after)
+def _rewriting_action(name: str, before: str, after: str) -> Callable[[Path], None]:
+    return lambda suite: rewrite_file(suite / "actions" / name / "action.md", before, after)
 
 
 def _preview_op_missing(suite: Path) -> None:
-    rewrite(suite / "actions/send-draft/action.md", 'op = "get_draft"', 'op = "get_everything"')
-    rewrite(suite / "actions/get-draft/action.md", '"get_draft"', '"get_everything"')
+    rewrite_file(
+        suite / "actions/send-draft/action.md", 'op = "get_draft"', 'op = "get_everything"'
+    )
+    rewrite_file(suite / "actions/get-draft/action.md", '"get_draft"', '"get_everything"')
 
 
 BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "preview's op is missing": (_preview_op_missing, "asks get_everything, which is no op"),
     "preview's op may change": (
-        _action("get-draft", "idempotent = true", "idempotent = false"),
+        _rewriting_action("get-draft", "idempotent = true", "idempotent = false"),
         "must be declared idempotent = true",
     ),
     "preview's op is gated": (
-        _action("get-draft", "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"),
+        _rewriting_action("get-draft", "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"),
         "is an op of the gated action get-draft",
     ),
-    "preview's argument": (_action("send-draft", "${args.draft_id}", "${args.draft}"), "draft"),
+    "preview's argument": (_rewriting_action("send-draft", "${args.draft_id}", "${args.draft}"), "draft"),
     "multiline of no field": (
-        _action("send-draft", 'multiline = ["Body"]', 'multiline = ["Text"]'), "multiline",
+        _rewriting_action("send-draft", 'multiline = ["Body"]', 'multiline = ["Text"]'), "multiline",
     ),
-    "no field is shown": (_action("send-draft", "[approval.preview.render]", "[x.y]"), "render"),
+    "no field is shown": (_rewriting_action("send-draft", "[approval.preview.render]", "[x.y]"), "render"),
     "capability": (
-        _action("send-draft", 'capabilities = ["send_draft"]', 'capabilities = ["send"]'),
+        _rewriting_action("send-draft", 'capabilities = ["send_draft"]', 'capabilities = ["send"]'),
         "runs send_draft, which is not among the capabilities",
     ),
     "op": (
-        _action("list-drafts", '"list_drafts"', '"list_all"'),
+        _rewriting_action("list-drafts", '"list_drafts"', '"list_all"'),
         "runs list_all, which is no op of the connector",
     ),
-    "name": (_action("send-draft", 'name = "send-draft"', 'name = "send"'), "name: is send, in a file"),
+    "name": (_rewriting_action("send-draft", 'name = "send-draft"', 'name = "send"'), "name: is send, in a file"),
     "version": (
-        _action("send-draft", '\nversion = "0.0.0-dev"\nsource', '\nversion = "0.0.1"\nsource'),
+        _rewriting_action("send-draft", '\nversion = "0.0.0-dev"\nsource', '\nversion = "0.0.1"\nsource'),
         "version: is 0.0.1",
     ),
-    "source": (_action("send-draft", "local://aileron/mail-drafts/", "local://other/x/"), "source: "),
+    "source": (_rewriting_action("send-draft", "local://aileron/mail-drafts/", "local://other/x/"), "source: "),
     "hash": (
-        _action("send-draft", "sha256:bound-at-release", "sha256:" + "0" * 64),
+        _rewriting_action("send-draft", "sha256:bound-at-release", "sha256:" + "0" * 64),
         "hash: is sha256:000",
     ),
     "list": (
-        lambda suite: rewrite(suite / "suite.toml", '"actions/get-draft", ', '"actions/gone", '),
+        lambda suite: rewrite_file(suite / "suite.toml", '"actions/get-draft", ', '"actions/gone", '),
         "lists gone, which is not there",
     ),
     "manifest": (
-        lambda suite: rewrite(suite / "connector" / MANIFEST_FILE, "[connector]", "[connectors]"),
+        lambda suite: rewrite_file(suite / "connector" / MANIFEST_FILE, "[connector]", "[connectors]"),
         MANIFEST_FILE,
     ),
 }  # fmt: skip
@@ -282,7 +284,7 @@ def _as_single_archives(folder: Path, home: Path) -> Iterator[tuple[str, ...]]:
         tag, _, file = name.rpartition("/")
         there[f"/aileron/mail-drafts/releases/download/{quote(tag, safe='')}/{file}"] = data
 
-    with served(there, "github.com", "raw.githubusercontent.com") as routes:
+    with served_release(there, "github.com", "raw.githubusercontent.com") as routes:
         yield ("--unsigned", *routes, f"{NAME}@1.4.0")
 
 

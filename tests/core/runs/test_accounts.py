@@ -60,7 +60,7 @@ async def bind(core: Core, identity: str = "work", key: str = CANARY) -> Binding
     return bound
 
 
-async def waiting(core: Core, action: str = "act", key: str | None = None) -> ApprovalView:
+async def waiting_call(core: Core, action: str = "act", key: str | None = None) -> ApprovalView:
     answer = await core.call(action, {}, key=key)
     return await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
 
@@ -71,7 +71,7 @@ async def test_a_call_waits_for_an_account_and_goes_on(start: Start, place: Plac
     So does a call that runs unasked once it has one; opened in a later console, both name it.
     """
     async with start() as core:
-        view = await waiting(core)
+        view = await waiting_call(core)
         assert (view.account_need.reason, view.account_need.kind) == ("unbound", "api_key")
         assert (view.digest, place.service.seen) == ("", [])
         with pytest.raises(Conflict, match="waits for its account"):
@@ -88,7 +88,7 @@ async def test_a_call_waits_for_an_account_and_goes_on(start: Start, place: Plac
         (ready,) = await core.records("run.has_account")
         assert ready["accounts"] == [bound.name]
         await core.app.bindings.delete(bound.name)
-        free = await waiting(core, "see")
+        free = await waiting_call(core, "see")
         again = await bind(core)
         ended = await core.ended(free)
         assert (ended.state, ended.gated) == ("completed", False)
@@ -128,7 +128,7 @@ async def test_a_locked_vault_holds_every_call_that_needs_it(core: Core, place: 
 async def test_a_person_picks_among_several_accounts(core: Core, place: Place) -> None:
     await bind(core, "home", "canary-of-home")
     work = await bind(core)
-    view = await waiting(core)
+    view = await waiting_call(core)
     need = view.account_need
     assert need.reason == "choice"
     assert [each.account for each in need.candidates] == ["home@example.com", "work@example.com"]
@@ -156,12 +156,12 @@ async def test_a_choice_is_remembered_until_it_is_forgotten(start: Start, place:
     async with start() as core:
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
-        first = await waiting(core, "see", key="4")
+        first = await waiting_call(core, "see", key="4")
         await choose_account(core, first, work.name, remember=True)
         assert (await heard(core, first)).state == "completed"
         again = await core.call("see", {}, key="1")
         assert (again.row.state, again.attached) == ("completed", False)
-        other = await waiting(core, "act")
+        other = await waiting_call(core, "act")
         assert other.account_need.reason == "choice"
         await core.app.approvals.deny(other.approval_id, "")
         (kept,) = await core.records("binding.remembered")
@@ -174,7 +174,7 @@ async def test_a_choice_is_remembered_until_it_is_forgotten(start: Start, place:
         used = core.app.bindings.get(work.name).last_used_at
         assert used == pytest.approx(core.app.clock.now(), abs=60)
         await core.app.bindings.forget(work.name, "see")
-        held = await waiting(core, "see", key="5")
+        held = await waiting_call(core, "see", key="5")
         assert held.account_need.reason == "choice"
         assert len(await core.records("binding.forgotten")) == 1
         see = core.app.library.find("see").file
@@ -195,12 +195,12 @@ async def test_a_choice_ends_with_its_file_or_account(start: Start, place: Place
     async with start() as core:
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
-        first = await waiting(core, "see", key="6")
+        first = await waiting_call(core, "see", key="6")
         await choose_account(core, first, work.name, remember=True)
         await heard(core, first)
         user = core.user()
         await core.app.bindings.rebind(work.name, user)
-        held = await waiting(core, "see", key="7")
+        held = await waiting_call(core, "see", key="7")
         await choose_account(core, held, work.name, remember=True)
         await heard(core, held)
         again = await core.call("see", {}, key="3")
@@ -212,7 +212,7 @@ async def test_a_choice_ends_with_its_file_or_account(start: Start, place: Place
         await core.until(lambda: core.app.accounts._unverified() is None)
         (new,) = await core.until(core.app.library.not_accepted)
         await core.app.library.accept("action", "see", new.digest, by="person")
-        changed = await waiting(core, "see", key="8")
+        changed = await waiting_call(core, "see", key="8")
         assert changed.account_need.reason == "choice"
 
 
@@ -277,7 +277,7 @@ async def test_an_account_bound_while_a_call_is_written_counts(core: Core, place
 async def test_an_account_is_bound_and_a_call_that_waited_goes_on(core: Core, place: Place) -> None:
     """Its secret is overwritten in the intent, and in no event."""
     core.app.vault.create(Secret(PASSPHRASE))
-    view = await waiting(core, "see")
+    view = await waiting_call(core, "see")
     (user,) = core.app.console.accounts.accounts().users
     name, secret = "api_key/scripted/work", Secret(CANARY)
     about = {"connector_hash": user.hash, "identity": "work", "account": "ana@x.org"}
@@ -318,10 +318,10 @@ async def test_a_call_names_the_command_for_what_it_lacks(core: Core) -> None:
     bound = await bind(core)
     changed = {**bound.to_metadata(), "connector_hash": "sha256:" + "0" * 64}
     core.app.vault.put_metadata(bound.name, changed)
-    need = (await waiting(core)).account_need
+    need = (await waiting_call(core)).account_need
     assert need.command == f"aileron binding rebind {bound.name}"
     await core.app.console.submit(RevokeAccount(name=bound.name))
     assert core.last(AccountChanged)
-    need = (await waiting(core, "see")).account_need
+    need = (await waiting_call(core, "see")).account_need
     expected = ("unbound", "aileron binding setup")
     assert (need.reason, need.command.partition(" local")[0]) == expected

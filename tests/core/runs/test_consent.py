@@ -218,7 +218,7 @@ async def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
     assert sent["bcc"] == shown.replace("\n", ", ")
 
 
-async def refused(answer: Awaitable[object]) -> object:
+async def refused_decision(answer: Awaitable[object]) -> object:
     with pytest.raises(Conflict) as caught:
         await answer
     return caught.value.details.get("outcome")
@@ -232,7 +232,9 @@ async def test_a_second_answer_is_refused_and_names_the_first(core: Core, mailbo
     assert (denied.state, denied.reason, denied.decided_by) == ("denied", "ä" * 2000, "person")
     withdraw = core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
     deny = core.app.approvals.deny(view.approval_id, "")
-    assert {await refused(each) for each in (core.approve(view), deny, withdraw)} == {"denied"}
+    assert {await refused_decision(each) for each in (core.approve(view), deny, withdraw)} == {
+        "denied"
+    }
     assert [r["state"] for r in await core.records("approval.denied")] == ["denied"]
     assert mailbox.state()["sent"] == []
 
@@ -251,7 +253,7 @@ async def test_a_no_while_it_is_checked_wins(core: Core, mailbox: Mailbox) -> No
     with hold_answers(mailbox, f"GET {DRAFT}") as reached:
         await core.approve(view)
         assert core.views(view.approval_id)[-1].state == "checking"
-        assert await refused(core.approve(view)) == "checking"
+        assert await refused_decision(core.approve(view)) == "checking"
         await reached()
         await core.app.approvals.deny(view.approval_id, "stop")
     # Served only once the carrier has let the connector go.
@@ -337,7 +339,7 @@ async def test_only_the_requester_withdraws_before_it_begins(core: Core, mailbox
             await core.app.approvals.wait_for_result(session_id, approval_id, 0)
     row = await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "a\ud800b")
     assert (row.state, row.reason) == ("withdrawn", "a?b")
-    assert await refused(core.approve(view)) == "withdrawn"
+    assert await refused_decision(core.approve(view)) == "withdrawn"
     # Its answer told the agent, so an equal call asks anew.
     again = await core.call()
     assert not again.attached
@@ -353,7 +355,7 @@ async def test_a_late_yes_does_nothing(core: Core, mailbox: Mailbox, clock: Froz
     await core.app.approvals.expire_overdue()
     assert core.views(first.approval_id)[-1].state == "pending"
     clock.advance(0.1)
-    assert await refused(core.approve(first)) == "expired"
+    assert await refused_decision(core.approve(first)) == "expired"
     await core.app.approvals.expire_overdue()
     for view in (first, second):
         assert (await core.ended(view)).state == "expired"

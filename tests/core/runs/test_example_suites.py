@@ -42,7 +42,7 @@ def furnish_example(home: Path, connector: str) -> None:
     add_files(Home(home), (CONNECTORS / connector / "actions").glob("*.md"), connector)
 
 
-async def bind_account(core: Core, user: CredentialUser, secret: str, name: str = "") -> None:
+async def bind_example(core: Core, user: CredentialUser, secret: str, name: str = "") -> None:
     asked = BindAccount(
         connector_hash=user.identity.hash, identity="work", account="ana", secret=Secret(secret),
         user=name,
@@ -68,7 +68,7 @@ async def core(start: Start) -> AsyncIterator[Core]:
     async with start() as running:
         running.app.vault.create(Secret(PASSPHRASE))
         user = find_user(running.app.library.accepted_connectors(), "github")
-        await bind_account(running, user, TOKEN)
+        await bind_example(running, user, TOKEN)
         yield running
 
 
@@ -219,7 +219,7 @@ async def account_bound(
             login = tokens(value, token_url="https://oauth2.googleapis.com/token")
             await core.app.bindings.authorize(user, "work", "ana", login)
         else:
-            await bind_account(core, user, value, name)
+            await bind_example(core, user, value, name)
         yield core
 
 

@@ -310,7 +310,7 @@ CASES += [(row, *cases[0], True) for row, cases in ROWS.items()]
 """Row, answer, what the connector says, and whether it reads afterwards."""
 
 
-def documented() -> dict[str, tuple[str, str]]:
+def documented_endings() -> dict[str, tuple[str, str]]:
     """Return the table of the page: by the first column how the call ends, and whether to repeat it."""
     page = (ROOT / "docs" / "states.md").read_text(encoding="utf-8")
     section = page.partition("## What an answer says")[2].partition("\n## ")[0]
@@ -325,7 +325,7 @@ def furnish_unasked(home: Path, requests: list[dict[str, Any]], says: str) -> No
 
 
 def test_every_row_of_the_page_has_its_cases() -> None:
-    assert documented().keys() == ROWS.keys()
+    assert documented_endings().keys() == ROWS.keys()
 
 
 @pytest.mark.parametrize(("row", "answer", "says", "read_after"), CASES)
@@ -341,7 +341,7 @@ async def test_each_write_is_judged_by_its_own_answer(
         run = (await core.call("act", {})).row
         written = [each for each in service.seen if each.method == "POST"]
     assert len(written) == 1, "nothing is repeated"
-    state, retriable = documented()[row]
+    state, retriable = documented_endings()[row]
     assert (str(run.state), run.failure.retriable) == (state, retriable == "yes")
     if retriable == "yes":
         assert run.failure.class_ == "external_api_error"

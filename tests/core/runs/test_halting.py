@@ -43,7 +43,7 @@ CHANGES_TWICE_THEN_SENDS = (
 )  # fmt: skip
 
 
-def chain(name: str, *steps: tuple[str, str, str, str], preview: bool = True) -> str:
+def chained_action(name: str, *steps: tuple[str, str, str, str], preview: bool = True) -> str:
     """Return a gated action file of *steps* (id, op, idempotent, inputs)."""
     text = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
     head, _, rest = text.partition("[[execute]]")
@@ -62,7 +62,7 @@ def chain(name: str, *steps: tuple[str, str, str, str], preview: bool = True) ->
     return head + body + "[approval]" + tail
 
 
-async def asked(core: Core) -> ApprovalView:
+async def asked_halting(core: Core) -> ApprovalView:
     return await core.ask_for("chain", {"draft_id": DRAFT})
 
 
@@ -76,10 +76,10 @@ def sent_to(view: ApprovalView, step_id: str) -> dict[str, str]:
     return {field.label: field.value for field in step.inputs}
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 async def test_a_step_that_needs_an_output_is_asked_again(core: Core, mailbox: Mailbox) -> None:
     """The first yes cannot cover what nobody knew; the second one covers exactly that."""
-    first = await asked(core)
+    first = await asked_halting(core)
     assert statuses(first) == {"find": "fixed", "send": "running"}
     assert sent_to(first, "send") == {"draft_id": "${find.drafts.0.id}"}
     assert [step.asks_again for step in first.steps] == [False, True]
@@ -110,11 +110,11 @@ async def test_a_step_that_needs_an_output_is_asked_again(core: Core, mailbox: M
     assert len(mailbox.state()["sent"]) == 1
 
 
-@pytest.mark.actions(chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *CHANGES_TWICE_THEN_SENDS))
 async def test_a_finished_step_is_never_repeated(start: Start, mailbox: Mailbox) -> None:
     """Every halt goes on where it stood, also after a restart; only a step that is not idempotent halts."""
     async with start() as core:
-        first = await asked(core)
+        first = await asked_halting(core)
         assert [step.asks_again for step in first.steps] == [False, False, True, True]
         await core.approve(first)
         second = await core.back(first)
@@ -132,10 +132,10 @@ async def test_a_finished_step_is_never_repeated(start: Start, mailbox: Mailbox)
     assert len(mailbox.state()["sent"]) == 1
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.actions(chain=chained_action("chain", *FINDS_THEN_SENDS))
 @pytest.mark.core(settings=Settings(expires_seconds=60))
 async def test_a_question_has_a_deadline(core: Core, mailbox: Mailbox, clock: FrozenClock) -> None:
-    first = await asked(core)
+    first = await asked_halting(core)
     clock.advance(50)
     await core.approve(first)
     second = await core.back(first)
@@ -152,22 +152,24 @@ async def test_a_question_has_a_deadline(core: Core, mailbox: Mailbox, clock: Fr
 MISSING = ("send", "send_draft", "false", 'draft_id = "${find.no.such}"')
 
 
-@pytest.mark.actions(chain=chain("chain", FINDS_THEN_SENDS[0], MISSING))
+@pytest.mark.actions(chain=chained_action("chain", FINDS_THEN_SENDS[0], MISSING))
 async def test_a_missing_value_ends_the_run(core: Core, mailbox: Mailbox) -> None:
-    first = await asked(core)
+    first = await asked_halting(core)
     assert (await core.run(first)).state == "failed"
     assert (await core.failure(first)).details["completed_steps"] == ["find"]
     assert (await core.records("run.halted"), mailbox.state()["sent"]) == ([], [])
 
 
-LOOKS = chain("chain", *FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
+LOOKS = chained_action(
+    "chain", *FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2")
+)
 
 
 @pytest.mark.actions(chain=LOOKS.replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]"))
 async def test_the_wall_time_goes_on_where_it_stood(
     core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
-    first = await asked(core)
+    first = await asked_halting(core)
     mailbox.control(fail={"op": "list", "status": 503, "times": 1})
     run_on_request(mailbox, "GET drafts", lambda: clock.advance(15))
     await core.approve(first)
@@ -188,13 +190,13 @@ CHANGES_THEN_READS = (
 )
 
 
-@pytest.mark.actions(chain=chain("chain", *CHANGES_THEN_READS))
+@pytest.mark.actions(chain=chained_action("chain", *CHANGES_THEN_READS))
 async def test_every_step_stands_in_the_item_though_none_needs_another(start: Start) -> None:
     async with start(accept=False) as core:
         (steps,) = (each.steps for each in core.app.library.not_accepted() if each.name == "chain")
         assert steps == (f"{CONNECTOR}.update_draft", f"{CONNECTOR}.list_drafts")
     async with start() as core:
-        view = await asked(core)
+        view = await asked_halting(core)
         assert statuses(view) == {"change": "fixed", "read": "fixed"}
         assert sent_to(view, "change") == {"id": DRAFT, "to": "new@nordlicht.example"}
         assert sent_to(view, "read") == {"max_results": "1"}
@@ -207,19 +209,19 @@ ASKED = {"id": DRAFT, "to": "mallory@evil.example"}
 EDIT = {"id": OTHER, "to": "sam@helio.example"}
 
 
-def edit(view: ApprovalView, **args: Any) -> EditCall:
+def edit_of(view: ApprovalView, **args: Any) -> EditCall:
     return EditCall(approval_id=view.approval_id, digest=view.digest, args=args)
 
 
-async def edited(core: Core, view: ApprovalView, **args: Any) -> ApprovalView:
-    await core.do(edit(view, **args))
+async def edited_call(core: Core, view: ApprovalView, **args: Any) -> ApprovalView:
+    await core.do(edit_of(view, **args))
     return await core.looked(view.approval_id, after=view.version)
 
 
 @pytest.mark.actions(readdress=readdress(""))
 async def test_what_a_person_changed_is_run(core: Core, home: Path, mailbox: Mailbox) -> None:
     view = await core.ask_for("readdress", ASKED)
-    changed = await edited(core, view, **EDIT)
+    changed = await edited_call(core, view, **EDIT)
     assert changed.preview.fields != view.preview.fields
     assert changed.drift is None
     assert [(old.value, new.value) for old, new in changed.edits] == [
@@ -244,7 +246,7 @@ async def test_what_a_person_changed_is_run(core: Core, home: Path, mailbox: Mai
 async def test_the_agents_repeat_joins_the_edited_call(start: Start, home: Path) -> None:
     async with start() as core:
         view = await core.ask_for("readdress", ASKED, key="once")
-        await edited(core, view, to=None)
+        await edited_call(core, view, to=None)
         for key in (None, "once"):
             again = await core.call("readdress", ASKED, key=key)
             assert (again.attached, again.row.approval_id) == (True, view.approval_id)
@@ -268,9 +270,9 @@ async def test_an_edit_that_is_refused_changes_nothing(core: Core) -> None:
         ({"to": 5, "cc": ""}, '"cc" is unknown.*"to" must be a string'),
     ):
         with pytest.raises(InvalidArguments, match=why):
-            await core.do(edit(view, **args))
+            await core.do(edit_of(view, **args))
     with pytest.raises(Conflict, match="these arguments already"):
-        await core.do(edit(view, **ASKED))
+        await core.do(edit_of(view, **ASKED))
     await core.app.approvals.refresh(view.approval_id)
     again = await core.looked(view.approval_id, after=view.version)
     unseen = EditCall(approval_id=view.approval_id, digest="0" * 64, args=EDIT)
@@ -279,23 +281,25 @@ async def test_an_edit_that_is_refused_changes_nothing(core: Core) -> None:
     assert (again.digest, again.edits) == (view.digest, ())
     assert (await core.run(again)).state == "completed"
     with pytest.raises(Conflict, match="answered already"):
-        await core.do(edit(again, **EDIT))
+        await core.do(edit_of(again, **EDIT))
     assert await core.records("approval.edited") == []
 
 
-@pytest.mark.actions(find_then_send=chain("find-then-send", *FINDS_THEN_SENDS, preview=False))
+@pytest.mark.actions(
+    find_then_send=chained_action("find-then-send", *FINDS_THEN_SENDS, preview=False)
+)
 async def test_a_call_without_a_preview_is_edited_until_it_has_begun(
     core: Core, mailbox: Mailbox
 ) -> None:
     """What a yes covers is known at once; after a halt its first steps ran with what was approved."""
     view = await core.ask_for("find-then-send", {"draft_id": DRAFT})
-    changed = await edited(core, view, draft_id=OTHER)
+    changed = await edited_call(core, view, draft_id=OTHER)
     assert changed.digest not in ("", view.digest)
     await core.approve(changed)
     halted = await core.back(changed)
     assert halted.inputs == ()
     with pytest.raises(Conflict, match="has begun"):
-        await core.do(edit(halted, draft_id=DRAFT))
+        await core.do(edit_of(halted, draft_id=DRAFT))
     assert mailbox.state()["sent"] == []
     assert (await core.run(halted)).state == "completed"
     assert len(mailbox.state()["sent"]) == 1
@@ -304,7 +308,7 @@ async def test_a_call_without_a_preview_is_edited_until_it_has_begun(
 @pytest.mark.actions(readdress=readdress(""))
 async def test_what_the_agent_sent_cannot_be_forged_in_the_database(core: Core, home: Path) -> None:
     view = await core.ask_for("readdress", ASKED)
-    changed = await edited(core, view, to="sam@helio.example")
+    changed = await edited_call(core, view, to="sam@helio.example")
     change_rows(home, """UPDATE runs SET asked_args = '{"id":"another"}'""")
     assert any("asked_sha256" in each for each in problem_messages(home))
     assert (await core.run(changed)).state == "failed"
@@ -314,7 +318,7 @@ async def test_what_the_agent_sent_cannot_be_forged_in_the_database(core: Core, 
 async def test_of_a_denied_call_no_edit_is_told(core: Core, home: Path, clock: FrozenClock) -> None:
     """What it had sent is deleted with the rest, when that is over its time."""
     view = await core.ask_for("readdress", ASKED)
-    changed = await edited(core, view, to="sam@helio.example")
+    changed = await edited_call(core, view, to="sam@helio.example")
     await core.app.approvals.deny(changed.approval_id, "not now")
     await core.ended(view)
     assert "edited_by_person" not in result_body(await core.result(view.approval_id))
@@ -345,11 +349,11 @@ where = { "fetched.Subject" = { like = "*Angebot*" } }
     async with Core.open(home, mailbox, policy=policy(rules)) as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": "anna@nordlicht.example"})
         with pytest.raises(Conflict, match="Nothing changed"):
-            await core.do(edit(view, to="mallory@evil.example"))
-        changed = await edited(core, view, to="sam@helio.example")
+            await core.do(edit_of(view, to="mallory@evil.example"))
+        changed = await edited_call(core, view, to="sam@helio.example")
         assert (changed.edits[0][1].value, changed.decided_by) == ("sam@helio.example", "")
-        again = await edited(core, changed, to="anna@nordlicht.example")
+        again = await edited_call(core, changed, to="anna@nordlicht.example")
         assert (again.edits, again.decided_by) == ((), "")
-        await core.do(edit(again, id=OTHER))
+        await core.do(edit_of(again, id=OTHER))
         denied = await core.ended(view)
         assert (denied.state, denied.decided_by) == ("denied", "policy.toml:11")

@@ -29,7 +29,7 @@ from tests.core.runs.test_accounts import (
     choose_account,
     place,
     start,
-    waiting,
+    waiting_call,
 )
 from tests.support.authorization_server import (
     CLIENT_ID,
@@ -196,13 +196,13 @@ async def test_an_agent_never_learns_of_accounts(start: Start) -> None:
         said.append(for_agent(unbound.row))
         work = await bind(core)
         await bind(core, "home", "canary-of-home")
-        view = await waiting(core, "see")
+        view = await waiting_call(core, "see")
         said.append(for_agent(await core.result(view.approval_id)))
         await choose_account(core, view, work.name)
         await core.ended(view)
         said.append(for_agent(await core.result(view.approval_id)))
         core.app.vault.lock()
-        locked = await waiting(core)
+        locked = await waiting_call(core)
         said.append(for_agent(await core.result(locked.approval_id)))
         core.app.vault.unlock(Secret(PASSPHRASE))
     for text in said:
@@ -231,7 +231,7 @@ async def test_no_error_names_an_account_to_the_agent(core: Core, place: Place, 
 async def test_a_stop_denies_what_waits_for_an_account(core: Core, place: Place) -> None:
     await bind(core)
     core.app.vault.lock()
-    views = [await waiting(core, action) for action in ("act", "see")]
+    views = [await waiting_call(core, action) for action in ("act", "see")]
     await core.do(StopEverything())
     assert [(await core.ended(view)).state for view in views] == ["denied", "denied"]
     core.app.vault.unlock(Secret(PASSPHRASE))

@@ -36,7 +36,7 @@ QUERY = READ | {
 UNCHECKED = "unchecked requests of see to api.example/read"
 
 
-def offers(core: Core) -> list[NotAcceptedView]:
+def offered_reads(core: Core) -> list[NotAcceptedView]:
     return [each for each in core.app.library.not_accepted() if each.kind == "preview"]
 
 
@@ -58,7 +58,7 @@ async def accept_read(core: Core) -> ApprovalView:
     """Accept all files and then the unchecked read; return the call whose preview it is."""
     await accept_files(core)
     first = await core.ask_for("act", {})
-    (offer,) = offers(core)
+    (offer,) = offered_reads(core)
     assert offer.name == f"{REF} {UNCHECKED}"
     await accept_offer(core, offer)
     view = await core.looked(first.approval_id, after=first.version)
@@ -87,14 +87,14 @@ async def test_a_refused_query_is_shown(start: Start, service: ScriptedService, 
         first = await core.ask_for("act", {})
         assert (first.preview.status, service.seen) == ("unavailable", [])
         assert "GraphQL queries" in first.preview.reason
-        (offer,) = offers(core)
+        (offer,) = offered_reads(core)
         assert (offer.name, offer.digest) == (f"{REF} {GRAPHQL}", digest)
         await accept_offer(core, offer)
         view = await core.looked(first.approval_id, after=first.version)
         assert view.preview.status == "ready"
         assert view.preview.accepted_reads == ((GRAPHQL, "person"),)
         assert view.digest != first.digest
-        assert (posts(service), offers(core)) == (1, [])
+        assert (posts(service), offered_reads(core)) == (1, [])
         record = (await core.records("library.accepted"))[-1]
         found = (record["kind"], record["name"], record["digest"], record["by"])
         assert found == ("preview", offer.name, digest, "person")
@@ -111,13 +111,13 @@ async def test_each_operation_is_a_row(start: Start, service: ScriptedService, h
         await accept_files(core)
         first = await core.ask_for("act", {})
         names = [f"{REF} {AWS_PREFIX}{each}" for each in (ATHENA, TOKEN)]
-        assert ([each.name for each in offers(core)], service.seen) == (names, [])
-        await accept_offer(core, offers(core)[0])
+        assert ([each.name for each in offered_reads(core)], service.seen) == (names, [])
+        await accept_offer(core, offered_reads(core)[0])
         second = await core.looked(first.approval_id, after=first.version)
         assert [each.headers["X-Amz-Target"] for each in service.seen] == [ATHENA]
         assert (second.preview.status, TOKEN in second.preview.reason) == ("unavailable", True)
-        assert [each.name for each in offers(core)] == names[1:]
-        await accept_offer(core, offers(core)[0])
+        assert [each.name for each in offered_reads(core)] == names[1:]
+        await accept_offer(core, offered_reads(core)[0])
         third = await core.looked(first.approval_id, after=second.version)
         expected = ((AWS_PREFIX + ATHENA, "person"), (AWS_PREFIX + TOKEN, "person"))
         assert third.preview.accepted_reads == expected
@@ -148,7 +148,7 @@ async def test_withdrawn_reads_are_void(start: Start, service: ScriptedService, 
         before = posts(service)
         name = f"{REF} {GRAPHQL}"
         await core.do(WithdrawAcceptance(kind="preview", name=name, digest=digest))
-        assert [each.name for each in offers(core)] == [name]
+        assert [each.name for each in offered_reads(core)] == [name]
         item = preview_item(core)
         assert (item.state, item.reason) == ("held_back", "You withdrew its acceptance.")
         await core.approve(view)
@@ -166,7 +166,7 @@ async def test_other_bytes_of_the_connector_end_what_was_accepted(
     async with start(accept=False) as core:
         await accept_files(core)
         waiting = await core.ask_for("act", {})
-        await accept_offer(core, offers(core)[0])
+        await accept_offer(core, offered_reads(core)[0])
         await core.looked(waiting.approval_id, after=waiting.version)
         other = furnish_guest(home, [request_, request_], HOSTS)
         assert other != first
@@ -179,7 +179,7 @@ async def test_other_bytes_of_the_connector_end_what_was_accepted(
         reached = len(service.seen)
         view = await core.ask_for("act", {"region": "a new call"})
         assert (view.preview.status, len(service.seen)) == ("unavailable", reached)
-        assert [each.name for each in offers(core)] == [name]
+        assert [each.name for each in offered_reads(core)] == [name]
 
 
 async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home: Path) -> None:
@@ -190,7 +190,7 @@ async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home:
         (connector,) = core.app.library._files.connectors.values()
         for number in range(40):
             await core.app.library.offer_read(connector.identity, f"{AWS_PREFIX}A.Op{number}")
-        assert len(offers(core)) == 16
+        assert len(offered_reads(core)) == 16
 
 
 async def test_an_unchecked_post_is_offered_accepted_and_sent(home: Path, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ async def test_an_unchecked_post_is_offered_accepted_and_sent(home: Path, tmp_pa
             first = await core.ask_for("act", {})
             assert "unless an accepted action gates see" in first.preview.reason
             assert service.seen == []
-            (offer,) = offers(core)
+            (offer,) = offered_reads(core)
             await accept_offer(core, offer)
             view = await core.looked(first.approval_id, after=first.version)
             assert view.preview.accepted_reads == ((UNCHECKED, "person"),)
@@ -234,12 +234,12 @@ async def test_a_gated_action_ends_it(start: Start, service: ScriptedService, ho
         sent = posts(service)
         view = await looked_again(core, view)
         assert (view.preview.status, view.preview.accepted_reads) == ("unavailable", ())
-        assert (posts(service), offers(core)) == (sent, [])
+        assert (posts(service), offered_reads(core)) == (sent, [])
         later.unlink()
         await core.app.library.poll()
         view = await looked_again(core, view)
         assert (view.preview.status, posts(service)) == ("unavailable", sent)
-        assert [each.name for each in offers(core)] == [f"{REF} {UNCHECKED}"]
+        assert [each.name for each in offered_reads(core)] == [f"{REF} {UNCHECKED}"]
 
 
 async def test_an_op_must_be_idempotent(start: Start, service: ScriptedService, home: Path) -> None:
@@ -248,10 +248,10 @@ async def test_an_op_must_be_idempotent(start: Start, service: ScriptedService, 
     async with start(accept=False) as core:
         await accept_files(core)
         await core.ask_for("act", {})
-        (offer,) = offers(core)
+        (offer,) = offered_reads(core)
         (see,) = [each for each in core.app.library.items() if each.name == "see"]
         await core.do(WithdrawAcceptance(kind="action", name="see", digest=see.digest))
-        assert offers(core) == []
+        assert offered_reads(core) == []
         with pytest.raises(Conflict, match="no longer waiting"):
             await accept_offer(core, offer)
         assert service.seen == []
@@ -263,7 +263,7 @@ async def test_an_op_must_be_idempotent(start: Start, service: ScriptedService, 
         item = preview_item(core)
         why = "It does not count: no accepted action declares see idempotent."
         assert (item.state, item.reason) == ("cannot_run", why)
-        assert (posts(service), offers(core)) == (sent, [])
+        assert (posts(service), offered_reads(core)) == (sent, [])
         await accept_files(core)
         view = await looked_again(core, view)
         assert (view.preview.status, posts(service)) == ("ready", sent + 1)
@@ -278,7 +278,7 @@ async def test_other_bytes_get_no_offer(start: Start, service: ScriptedService, 
     see.write_text(of_first, encoding="utf-8")
     async with start() as core:
         assert (await core.ask_for("act", {})).preview.status == "unavailable"
-        assert (service.seen, offers(core)) == ([], [])
+        assert (service.seen, offered_reads(core)) == ([], [])
 
 
 TWO = ("a.example:443", "z.example:443")

@@ -41,7 +41,7 @@ from tests.support.core_harness import (
     writes,
 )
 from tests.support.frozen_clock import FrozenClock
-from tests.support.granting import grant, launched, offers, terms_of
+from tests.support.granting import call_as_launched, grant, offers_of, terms_of
 
 GET, PUT = f"GET {DRAFT}", f"PUT {DRAFT}"
 READDRESS = readdress('reach = ["To"]\n')
@@ -65,7 +65,7 @@ async def opened(
 ) -> AsyncGenerator[Core, None]:
     install_examples(home, readdress=action)
     async with Core.open(home, mailbox, policy=policy(rules), **more) as core:
-        await launched(core)
+        await call_as_launched(core)
         yield core
 
 
@@ -164,7 +164,7 @@ async def test_a_rule_asks_without_a_preview_and_of_what_is_free(opens: Start) -
 async def test_a_grant_answers_calls_of_its_shape_alone(opens: Start, mailbox: Mailbox) -> None:
     async with opens() as core:
         view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
-        offered = await offers(core, view)
+        offered = await offers_of(core, view)
         assert [each.number for each in offered.offers] == [1, 3]
         made = await grant(core, view, 3)
         (record,) = await core.records("approval.approved")
@@ -176,7 +176,7 @@ async def test_a_grant_answers_calls_of_its_shape_alone(opens: Start, mailbox: M
         more = await called(core, ANNA, bcc=ANNA)
         mailbox.control(change={"id": DRAFT, "to": "anna.brandt@nordl1cht.example"})
         other = await called(core, "x@y.example")
-        await launched(core)
+        await call_as_launched(core)
         mailbox.control(change={"id": DRAFT, "to": ANNA})
         session = await called(core, ANNA)
         assert [each.state for each in (more, other, session)] == ["pending"] * 3
@@ -297,7 +297,7 @@ async def test_a_session_that_opened_itself_has_no_grants(opens: Start, tmp_path
         row = await called(core, ANNA)
         assert row.state == "pending"
         view = await core.looked(row.approval_id)
-        assert "opened itself" in (await offers(core, view)).why_none
+        assert "opened itself" in (await offers_of(core, view)).why_none
         core.session = own  # whose grant ends with the file of its action
         other = READDRESS.replace("0.1.0", "0.1.1", 1)
         (tmp_path / "actions" / "readdress.md").write_text(other)
@@ -332,7 +332,7 @@ async def test_a_denial_that_stands_goes_over_a_rule_that_allows(opens: Start) -
 async def test_no_grant_is_made_that_was_not_offered(opens: Start) -> None:
     async with opens('[[rule]]\nactions = ["re*"]\ndecision = "ask"\ngrants = false\n') as core:
         view = await core.ask_for("readdress", {"id": DRAFT})
-        assert "policy.toml:1 has it asked" in (await offers(core, view)).why_none
+        assert "policy.toml:1 has it asked" in (await offers_of(core, view)).why_none
         view = await core.ask()
         terms = await terms_of(core, view, 1)
         wrong = {"fetched.To": FieldTest("is", ("someone else",)), "fetched.Body": FieldTest("any")}

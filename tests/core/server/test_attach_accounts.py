@@ -24,7 +24,7 @@ from aileron_core.errors import NotFound
 from aileron_core.server import attach_routes
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli import attach
-from tests.core.runs.test_accounts import CANARY, Place, bind, place, waiting
+from tests.core.runs.test_accounts import CANARY, Place, bind, place, waiting_call
 from tests.core.server.test_attach import QUICK, Console
 from tests.support.authorization_server import CANARY as LOGIN_CANARY
 from tests.support.authorization_server import CLIENT_ID, CLIENT_SECRET, authorization_server
@@ -62,7 +62,7 @@ def frame_of(console: Console, intent: OwnersIntent) -> dict[str, Any]:
     return json.loads(to_bytes({"intent": to_frame(intent), **signed}))
 
 
-def holding(home: Path, *texts: str) -> list[str]:
+def holding_call(home: Path, *texts: str) -> list[str]:
     files = [each for each in home.rglob("*") if each.is_file()]
     held = {each: each.read_bytes() for each in files}
     return [each.name for each in files if any(text.encode() in held[each] for text in texts)]
@@ -78,7 +78,7 @@ async def test_an_account_is_bound_by_a_secret_that_no_record_holds(
     caplog.set_level(logging.DEBUG)
     core, sent = console.core, list[bytes]()
     monkeypatch.setattr(attach, "to_bytes", lambda it: sent.append(to_bytes(it)) or sent[-1])
-    view = await waiting(core, "see")
+    view = await waiting_call(core, "see")
     intent = account_of(core, user="the-user-canary")
     await console.ask(intent)
     done = AccountChanged(change="bound", name=NAME, account="ana@x.org")
@@ -96,7 +96,7 @@ async def test_an_account_is_bound_by_a_secret_that_no_record_holds(
     (frame,) = [json.loads(each) for each in sent if CANARY.encode() in each]
     secrets = (CANARY, "the-user-canary", *frame["randoms"].values())
     assert len(secrets) == 4
-    assert holding(core.app.home.path, *secrets) == []
+    assert holding_call(core.app.home.path, *secrets) == []
     seen = (core.events, console.told, await core.records(), caplog.text)
     assert not [each for each in secrets if each in repr(seen)]
     assert not [each for each in core.events if isinstance(each, AccountChanged)]
@@ -149,7 +149,7 @@ async def test_a_secret_that_was_not_signed_binds_nothing(
     assert "in the console itself" in (await console.hears(AccountRefused)).message
     assert core.app.bindings.all() == ()
     assert await core.records("device.asked") == []
-    assert holding(core.app.home.path, CANARY, PASSPHRASE) == []
+    assert holding_call(core.app.home.path, CANARY, PASSPHRASE) == []
     assert [len(each.secret) for each in came] == [0] * 12
     await console.ask(account_of(core))
     assert await console.hears(AccountChanged)
@@ -160,7 +160,7 @@ async def test_what_is_done_with_accounts_names_the_signed_intent(console: Conso
     core = console.core
     await bind(core, "home", "canary-of-home")
     await bind(core)
-    view = await waiting(core, "see")
+    view = await waiting_call(core, "see")
     await console.hears(ApprovalUpdated, lambda e: e.view == view)
     need = view.account_need
     assert need is not None
@@ -168,7 +168,7 @@ async def test_what_is_done_with_accounts_names_the_signed_intent(console: Conso
     chosen = ChooseAccount(approval_id=view.approval_id, **named)
     await console.ask(chosen)
     await core.ended(view)
-    gated = await waiting(core)
+    gated = await waiting_call(core)
     await console.hears(ApprovalUpdated, lambda e: e.view == gated)
     await console.ask(replace(chosen, approval_id=gated.approval_id, remember=False))
     await core.until_record("run.has_account")
@@ -234,7 +234,7 @@ async def test_a_login_is_an_attached_consoles_and_ends_with_it(home: Path, tmp_
             assert not [each for each in core.events if isinstance(each, LoginUpdated)]
             assert audit_problems(home) == []
             # The connector's manifest has the same client's secret.
-            assert holding(home, LOGIN_CANARY, login.login_id, login.url) == ["manifest.toml"]
+            assert holding_call(home, LOGIN_CANARY, login.login_id, login.url) == ["manifest.toml"]
 
             console.told.clear()
             await console.ask(replace(begin, identity="home"))

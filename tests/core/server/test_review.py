@@ -35,7 +35,7 @@ QUICK = Settings(console=ConsoleSettings(arm_ms=0))
 pytestmark = pytest.mark.core(settings=QUICK)
 
 
-async def looking(review: Review) -> tuple[Core, Device, ApprovalView]:
+async def looking_page(review: Review) -> tuple[Core, Device, ApprovalView]:
     """Return a paired device that was sent a call."""
     device, view = await review.paired(), await review.core.ask()
     await device.look(view.approval_id)
@@ -338,7 +338,7 @@ async def test_an_answer_counts_for_what_was_sent_last_and_is_still_so(review: R
 
 
 async def test_of_two_hands_one_counts_and_the_other_is_told_whose(review: Review) -> None:
-    core, device, view = await looking(review)
+    core, device, view = await looking_page(review)
     other = await review.paired()
     await other.look(view.approval_id)
     both = (each.decide("deny", reason="not today") for each in (device, other))
@@ -360,7 +360,7 @@ async def test_of_two_hands_one_counts_and_the_other_is_told_whose(review: Revie
 
 async def test_bad_input_is_refused_and_decides_nothing(review: Review, mailbox: Mailbox) -> None:
     """Nor does any of 400 answers that were changed after they were signed, in requests signed as they are."""
-    core, device, view = await looking(review)
+    core, device, view = await looking_page(review)
 
     def changed(**members: Any) -> bytes:
         return json.dumps(device.answer("approve") | members).encode()
@@ -509,7 +509,7 @@ async def test_nothing_of_a_device_that_ended_counts(review: Review, mailbox: Ma
 
 async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Review) -> None:
     """Also by a program that makes the chain whole again behind it: it has no device's key."""
-    core, device, view = await looking(review)
+    core, device, view = await looking_page(review)
     assert (await device.decide("approve")).status_code == 200
     await core.ended(view)
     bodies = await core.records()
@@ -560,7 +560,7 @@ async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Re
 
 async def test_the_hand_is_told_after_a_restart_too(start: Any) -> None:
     async with start() as core, serving(core) as review:
-        core, device, view = await looking(review)
+        core, device, view = await looking_page(review)
         assert (await device.decide("deny")).status_code == 200
         await core.ended(view)
     async with start() as core:

@@ -55,7 +55,7 @@ async def read(page: Page) -> None:
     pytest.fail(f"it was not all seen: {await page.locator('body').inner_text()}")
 
 
-def said(page: Page) -> Locator:
+def said_line(page: Page) -> Locator:
     return page.locator("#said")
 
 
@@ -73,7 +73,7 @@ async def test_a_page_is_paired_and_its_answers_count(review: Review, mailbox: M
     await expect(page.locator("#document")).to_contain_text("WILL HAPPEN")
     await read(page)
     await page.keyboard.press("a")
-    await expect(said(page)).to_have_text("✓ Approved.")
+    await expect(said_line(page)).to_have_text("✓ Approved.")
     sent = await core.ended(first)
     assert (sent.state, sent.hand) == ("completed", "-".join(device.words))
     assert writes(mailbox)[-1] == "POST send"
@@ -97,12 +97,12 @@ async def test_what_was_not_seen_asks_for_a_second_press(review: Review, mailbox
     await expect(page.locator("#document")).to_contain_text("WILL HAPPEN")
     await page.wait_for_timeout(600)
     await page.locator("#approve").click()
-    await expect(said(page)).to_contain_text("Press Approve again")
+    await expect(said_line(page)).to_contain_text("Press Approve again")
     await page.keyboard.press("x")
-    await expect(said(page)).to_have_text("")
+    await expect(said_line(page)).to_have_text("")
     await page.wait_for_timeout(600)
     await page.locator("#approve").click()
-    await expect(said(page)).to_contain_text("Press Approve again")
+    await expect(said_line(page)).to_contain_text("Press Approve again")
     assert "POST send" not in writes(mailbox)
     await decides(page)
     await page.locator("#approve").click()
@@ -129,7 +129,7 @@ async def test_a_reason_typed_while_a_call_changes_is_one(review: Review, mailbo
     await expect(page.locator("#reason")).to_be_focused()
     await page.keyboard.type("no, ", delay=40)
     review.core.app.approvals.requester_changed(review.core.session.session_id)
-    await expect(said(page)).to_have_text("This call changed. Look at it again.")
+    await expect(said_line(page)).to_have_text("This call changed. Look at it again.")
     await page.wait_for_timeout(1000)
     await page.keyboard.type("a mistake", delay=40)
     await page.wait_for_timeout(1000)
@@ -168,9 +168,9 @@ async def test_a_page_says_whose_answer_came_first(review: Review, mailbox: Mail
     page = await review.paired(f"/{view.approval_id}", viewport={"width": 1200, "height": 1800})
     await decides(page)
     await review.core.do(Deny(approval_id=view.approval_id))
-    await expect(said(page)).to_contain_text("answered already: the console denied it at ")
+    await expect(said_line(page)).to_contain_text("answered already: the console denied it at ")
     await page.keyboard.press("a")
-    await expect(said(page)).to_contain_text("Approve did nothing: the console denied it at ")
+    await expect(said_line(page)).to_contain_text("Approve did nothing: the console denied it at ")
     assert "POST send" not in writes(mailbox)
     device = review.core.last(DevicesUpdated).devices[-1]
     await review.core.do(EndDevice(device_id=device.device_id))
@@ -193,7 +193,7 @@ async def test_a_lost_connection_disarms(
     monkeypatch.setattr(review_routes, "_BEAT_SECONDS", 3600.0)
     monkeypatch.setattr(review_routes, "_lines", silent)  # connected again, it hears nothing either
     await expect(page.locator("#link")).to_have_text("○ connection lost", timeout=15_000)
-    await expect(said(page)).to_contain_text("Nothing can be decided here")
+    await expect(said_line(page)).to_contain_text("Nothing can be decided here")
     await expect(page.locator("#approve")).to_have_attribute("aria-disabled", "true")
     monkeypatch.undo()
     await expect(page.locator("#link")).to_have_text("● connected", timeout=15_000)

@@ -12,7 +12,7 @@ from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.servers.connector import ServerConnector
 from aileron_core.connectors.servers.process import ServerProcesses
 from tests.support.core_harness import PATIENCE, run
-from tests.support.mcp_servers import TOOLS, UnboxedServers, connector, notes, table
+from tests.support.mcp_servers import TOOLS, UnboxedServers, server_connector, server_notes, table
 
 LIMITS = Limits(wall_seconds=PATIENCE)
 
@@ -23,11 +23,11 @@ class Small:
 
     servers: ServerProcesses
     folder: Path
-    connector: ServerConnector = field(init=False)
+    server_connector: ServerConnector = field(init=False)
 
     def runs(self, source: str = "", listed: Sequence[Json] = TOOLS, **more: Any) -> "Small":
         """Let it run *source*, as `table` has it; *listed* is what was accepted."""
-        self.connector = connector(self.servers, table(self.folder, source, **more), listed)
+        self.connector = server_connector(self.servers, table(self.folder, source, **more), listed)
         return self
 
     def call(self, op: str, limits: Limits = LIMITS, **more: Any) -> OpResult:
@@ -39,7 +39,7 @@ class Small:
         return [failure.class_ if failure else "" for failure in ended]
 
     def notes(self) -> list[str]:
-        return notes(self.folder)
+        return server_notes(self.folder)
 
     def starts(self) -> list[int]:
         """Return the process ids of the starts that the server noted."""

@@ -29,7 +29,7 @@ from aileron_tui.cli.servers import (
     show_server_log,
     update_server,
 )
-from tests.support.mcp_servers import UnboxedServers, notes, program
+from tests.support.mcp_servers import UnboxedServers, server_notes, server_program
 from tests.support.remote_mcp import PLACE, URL, scripted_mcp
 from tests.support.tls_service import Reply, Request
 
@@ -83,7 +83,7 @@ class Commands:
 
     def add_notes(self, source: str = NOTES, *words: str, **options: Any) -> str:
         """Add the server `notes`, which runs *source*."""
-        run = (PYTHON, *program(self.folder, source)[1:])
+        run = (PYTHON, *server_program(self.folder, source)[1:])
         return self.add("notes", *run, *words, env=(f"STATE={self.folder / 'state'}",), **options)
 
     def edit(self, *words: str, code: int = 0, rehearse: bool | None = None, **more: Any) -> str:
@@ -116,7 +116,7 @@ def test_a_server_is_listed_once_and_waits_with_what_is_proposed_of_it(commands:
     folder.mkdir()
     told = commands.add_notes(NOTES, str(folder))
     assert commands.start.started == ["read"]
-    assert not [each for each in notes(commands.folder) if each.startswith("call")]
+    assert not [each for each in server_notes(commands.folder) if each.startswith("call")]
     assert f"It may write {folder}, because its command names that." in told
     assert f"It may read {commands.folder / 'server.py'}" in told
     assert "until you accept it in the console" in told
@@ -198,13 +198,13 @@ def test_a_secret_is_not_there_at_the_first_start(commands: Commands) -> None:
     given: Any = {"secrets": ("KEY",), "hosts": ("a.example:443",)}
     told = commands.add_notes(source, "${secret.KEY}", **given)
     assert "can be read by every user of this machine" in told
-    assert "not-given-before-it-is-accepted" in notes(commands.folder)
+    assert "not-given-before-it-is-accepted" in server_notes(commands.folder)
     assert "`aileron binding setup notes`" in told
 
 
 def test_an_agents_servers_are_added_and_what_is_not_taken_says_why(commands: Commands) -> None:
     state = str(commands.folder / "state")
-    args = program(commands.folder, NOTES)[1:]
+    args = server_program(commands.folder, NOTES)[1:]
     env = {"STATE": state, "KEY": "canary-51"}
     entries = {
         "1-My Notes": {"command": PYTHON, "args": args, "env": env},
@@ -290,7 +290,7 @@ def test_a_package_that_no_server_names_goes_with_a_change_or_a_failed_add(
         return table
 
     monkeypatch.setattr("aileron_tui.cli.server_adding.installed", fetched)
-    added.add("other", PYTHON, *program(added.folder, "sys.exit()")[1:], code=1)
+    added.add("other", PYTHON, *server_program(added.folder, "sys.exit()")[1:], code=1)
     assert [*trees.iterdir()] == []
     (trees / ("a" * 64)).mkdir()
     added.edit("edit_note=off")

@@ -17,7 +17,7 @@ from aileron_core.errors import SERVER_RESULT, Conflict, InvalidArguments, NotFo
 from aileron_core.library import home_library, running_servers
 from aileron_core.runs.model import cut, is_kept_whole
 from tests.support.core_harness import ROOT, Core, audit_problems, records
-from tests.support.mcp_servers import TOOLS, UnboxedServers, install, notes, table
+from tests.support.mcp_servers import TOOLS, UnboxedServers, install, server_notes, table
 
 CHANGED = """
 def tools():
@@ -50,18 +50,18 @@ async def accept(core: Core) -> None:
     await core.app.library.accept(view.kind, view.name, view.digest, by="a person")
 
 
-def noted(core: Core, what: str) -> list[str]:
+def notes_of(core: Core, what: str) -> list[str]:
     """Return the notes of the server that begin with *what*."""
-    return [each for each in notes(core.app.home.path.parent) if each.startswith(what)]
+    return [each for each in server_notes(core.app.home.path.parent) if each.startswith(what)]
 
 
-def change(core: Core) -> None:
+def change_server(core: Core) -> None:
     """Let a server of `CHANGED` list other tools from now on."""
     with (core.app.home.path.parent / "state").open("a") as state:
         state.write("changed\n")
 
 
-def offered(core: Core) -> list[tuple[str, bool]]:
+def ready_tools(core: Core) -> list[tuple[str, bool]]:
     return [(each.tool_name, each.gated) for each in core.app.library.ready()]
 
 
@@ -69,16 +69,16 @@ async def test_nothing_is_offered_or_started_before_a_person_accepts_it(plain: C
     """Then one yes is one call of the tool, and its hash is on record."""
     found = add(plain)
     await plain.app.library.poll()
-    assert offered(plain) == []
+    assert ready_tools(plain) == []
     with pytest.raises(NotFound):
         await plain.call("small.get", {})
-    assert noted(plain, "") == []
+    assert notes_of(plain, "") == []
     await accept(plain)
-    assert offered(plain) == [("small_get", False), ("small_set", True)]
+    assert ready_tools(plain) == [("small_get", False), ("small_set", True)]
     assert (await plain.call("small.get", {"any": 1})).row.state == "completed"
     view = await plain.ask_for("small.set", {"to": "b"})
-    assert (noted(plain, "call"), (await plain.run(view)).state) == (["call get"], "completed")
-    assert noted(plain, "call") == ["call get", "call set"]
+    assert (notes_of(plain, "call"), (await plain.run(view)).state) == (["call get"], "completed")
+    assert notes_of(plain, "call") == ["call get", "call set"]
     (accepted,) = await records(plain.app, "library.accepted")
     assert (accepted["name"], accepted["digest"]) == (found.identity.ref, found.identity.hash)
 
@@ -119,7 +119,7 @@ async def test_arguments_are_checked_for_being_there_and_for_plain_types_alone(p
     for wrong in ({}, {"n": "x"}, {"n": 1, "slow": 5}):
         with pytest.raises(InvalidArguments):
             await plain.call("small.get", wrong)
-    assert noted(plain, "call") == []
+    assert notes_of(plain, "call") == []
     answer = await plain.call("small.get", {"n": 1, "slow": f"{'a' * 40}!", "ref": [1]})
     assert answer.row.state == "completed"
 
@@ -128,10 +128,10 @@ async def test_a_changed_tool_waits_until_a_person_accepts_the_difference(plain:
     add(plain, CHANGED)
     await accept(plain)
     view = await plain.ask_for("small.set", {})
-    change(plain)
+    change_server(plain)
     assert (await plain.run(view)).state == "failed"
     (failed,) = await records(plain.app, "run.failed")
-    assert (failed["class"], noted(plain, "call set")) == ("hash_mismatch", [])
+    assert (failed["class"], notes_of(plain, "call set")) == ("hash_mismatch", [])
     assert (await plain.call("small.get", {})).row.state == "completed"
 
     (offer,) = await plain.until(plain.app.library.not_accepted)
@@ -143,10 +143,10 @@ async def test_a_changed_tool_waits_until_a_person_accepts_the_difference(plain:
         ("text", "peek", ""),
         ("text", "set description", "Set it"),
     ]
-    assert offered(plain) == [("small_get", False), ("small_set", True)]
+    assert ready_tools(plain) == [("small_get", False), ("small_set", True)]
     await accept(plain)
     names = [("small_drop", True), ("small_get", False), ("small_peek", False), ("small_set", True)]
-    assert offered(plain) == names
+    assert ready_tools(plain) == names
     assert (await plain.run(await plain.ask_for("small.set", {"again": True}))).state == "completed"
     assert len([*(plain.app.home.path / "store" / "connectors" / "sha256").iterdir()]) == 1
 
@@ -177,7 +177,7 @@ async def test_of_a_server_that_lists_other_tools_each_time_the_newest_listing_i
         assert (await plain.call("small.get", {"n": number})).row.state == "completed"
 
     def listed() -> list[str]:
-        return [each.removeprefix("lists ") for each in noted(plain, "lists ")]
+        return [each.removeprefix("lists ") for each in notes_of(plain, "lists ")]
 
     await plain.until(lambda: f"{listed()[-1]}: ask" in repr(plain.app.library.not_accepted()))
     assert len(installed) < len(listed()) - 3
@@ -194,7 +194,7 @@ async def test_what_waited_when_the_console_ended_waits_again_and_runs(
         asked = await core.ask_for("small.set", {})
     async with Core.open(home, start_server=unboxed) as core:
         ended = await core.run(await core.looked(asked.approval_id))
-        assert (ended.state, noted(core, "call set")) == ("completed", ["call set"])
+        assert (ended.state, notes_of(core, "call set")) == ("completed", ["call set"])
 
 
 async def test_what_waited_for_a_person_does_not_run_with_other_bytes(plain: Core) -> None:
@@ -203,7 +203,7 @@ async def test_what_waited_for_a_person_does_not_run_with_other_bytes(plain: Cor
     view = await plain.ask_for("small.set", {})
     add(plain, env={"STATE": str(plain.app.home.path.parent / "state"), "MORE": "1"})
     await accept(plain)
-    assert ((await plain.run(view)).state, noted(plain, "call set")) == ("failed", [])
+    assert ((await plain.run(view)).state, notes_of(plain, "call set")) == ("failed", [])
 
 
 async def test_no_project_and_no_file_reaches_a_tool_in_another_way(plain: Core) -> None:
@@ -247,11 +247,11 @@ async def test_a_server_that_ended_too_often_starts_again_at_a_persons_word(plai
         return any(each.is_held and each.state == "cannot_run" for each in items)
 
     await plain.until(held)
-    count = len(noted(plain, "call get"))
+    count = len(notes_of(plain, "call get"))
     await plain.app.console.carry_out(ReleaseServer(name="mcp://local/small"))
     assert not held()
     await plain.call("small.get", {})
-    assert (count, len(noted(plain, "call get"))) == (3, 4)
+    assert (count, len(notes_of(plain, "call get"))) == (3, 4)
 
 
 async def test_what_a_server_lists_anew_keeps_a_persons_words_of_meanwhile(plain: Core) -> None:
@@ -260,7 +260,7 @@ async def test_what_a_server_lists_anew_keeps_a_persons_words_of_meanwhile(plain
     await accept(plain)
     add(plain, CHANGED, tools={"get": "off", "set": "ask"})
     await plain.app.library.poll()
-    change(plain)
+    change_server(plain)
     await plain.call("small.get", {})
     await plain.until(lambda: "+ drop" in words_of(plain))
     assert words_of(plain) == "− get: run + drop: ask + peek: run"
@@ -294,7 +294,7 @@ def call(id, name, args):
 """
 
 
-async def result_of(core: Core, session_id: str, approval_id: str) -> Any:
+async def text_read(core: Core, session_id: str, approval_id: str) -> Any:
     """Return the tool's text, as its agent reads it."""
     row = await core.app.approvals.wait_for_result(session_id, approval_id, 0)
     found: Any = row.output["output"] if row.output else row.failure.details[SERVER_RESULT]  # type: ignore[union-attr]
@@ -312,12 +312,12 @@ async def test_a_large_result_reaches_its_agent_and_its_beginning_stays(
         ended = await core.run(await core.ask_for("small.set", args))
         assert ended.state == ("failed" if args else "completed")
         asked = core.session.session_id, ended.approval_id
-        assert (await result_of(core, *asked)) == "x" * SIZE
+        assert (await text_read(core, *asked)) == "x" * SIZE
         assert await core.app.gate.store.tampered_columns(core.live(ended)) == ()
     assert (home / "aileron.db").stat().st_size < SIZE / 2
     assert audit_problems(home) == []
     async with Core.open(home, start_server=unboxed) as core:
-        kept = await result_of(core, *asked)
+        kept = await text_read(core, *asked)
         count = kept.index("…")
         assert kept == "x" * count + f"… ({SIZE - count:,} more characters were not kept)"
         assert count > 200_000

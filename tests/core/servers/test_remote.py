@@ -30,7 +30,14 @@ from aileron_core.vault.secret import Secret
 from tests.core.servers.conftest import LIMITS, Small
 from tests.support.core_harness import PASSPHRASE, PATIENCE, Core, run
 from tests.support.guests import failed, output
-from tests.support.mcp_servers import TOOLS, UnboxedServers, connector, install, notes, table
+from tests.support.mcp_servers import (
+    TOOLS,
+    UnboxedServers,
+    install,
+    server_connector,
+    server_notes,
+    table,
+)
 from tests.support.remote_mcp import (
     PLACE,
     URL,
@@ -40,8 +47,8 @@ from tests.support.remote_mcp import (
     events,
     published_mcp,
     remote_table,
-    result,
     scripted_mcp,
+    text_result,
 )
 from tests.support.tls_service import HttpRequest, Reply, Request, TlsService
 
@@ -53,7 +60,7 @@ def small_at(service: TlsService, tools: Sequence[Json] = TOOLS, **more: Any) ->
         UnboxedServers(), make_outgoing=lambda: service.client((), SystemClock()), **more
     )
     small = Small(servers, Path())
-    small.connector = connector(servers, remote_table(), tools)
+    small.connector = server_connector(servers, remote_table(), tools)
     try:
         yield small
     finally:
@@ -154,7 +161,7 @@ def test_an_answer_is_read_from_events_once_it_is_there(remote: ScriptedMcp, sma
 
         say(ask)
         assert refused.wait(PATIENCE)
-        say(result(message["id"], "done"))
+        say(text_result(message["id"], "done"))
         asked.close_connection = True
         return over.wait(PATIENCE)
 
@@ -175,7 +182,7 @@ def answered_with(**result: object) -> Callable[[Request, int], object]:
 
 
 NO_GOOD_ANSWER: dict[str, Callable[[Request, int], object]] = {
-    "another id": lambda _, id_: result(id_ + 7, "done"),
+    "another id": lambda _, id_: text_result(id_ + 7, "done"),
     "no answer in its events": lambda _, id_: events({"jsonrpc": "2.0", "method": "x"}),
     "an error of its own": lambda _, id_: Reply(status=500),
     "an error that may follow an effect": refused_with(-32603),
@@ -249,7 +256,7 @@ def test_a_stopped_call_ends_at_once(remote: ScriptedMcp, small: Small) -> None:
         def hang(_: Request, id_: int) -> object:
             loop.call_soon_threadsafe(stop.make)
             over.wait(PATIENCE)
-            return result(id_, "late")
+            return text_result(id_, "late")
 
         remote.call = hang
         return await small.connector.call("set", {}, limits=LIMITS, stop=stop)
@@ -311,7 +318,7 @@ async def core(tmp_path: Path, unboxed: UnboxedServers) -> AsyncIterator[Core]:
         yield core
 
 
-async def bind(core: Core, secret: Secret) -> Binding:
+async def bind_to_server(core: Core, secret: Secret) -> Binding:
     """Bind an account, of a vault that is made for it."""
     core.app.vault.create(Secret(PASSPHRASE))
     user = core.user("small.get")
@@ -322,23 +329,23 @@ async def bind(core: Core, secret: Secret) -> Binding:
 
 async def bind_both(core: Core, token: str) -> Binding:
     """Bind an account with both secrets, and wait until the library is under the vault's key."""
-    bound = await bind(core, named_values({"TOKEN": Secret(token), "KEY": Secret(KEY)}))
+    bound = await bind_to_server(core, named_values({"TOKEN": Secret(token), "KEY": Secret(KEY)}))
     await core.until_record("library.authenticated")
     return bound
 
 
-async def waits(core: Core, action: str = "small.get") -> ApprovalView:
+async def waits_for_account(core: Core, action: str = "small.get") -> ApprovalView:
     answer = await core.call(action, {})
     return await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
 
 
 async def test_a_servers_call_waits_for_its_account_and_vault(core: Core, tmp_path: Path) -> None:
     """Nothing is started before; then it goes on by itself, and a yes covers whose account it uses."""
-    view = await waits(core)
+    view = await waits_for_account(core)
     need = view.account_need
     assert need is not None
     assert (need.reason, need.kind) == ("unbound", "environment")
-    assert (need.command, notes(tmp_path)) == ("aileron binding setup mcp://local/small", [])
+    assert (need.command, server_notes(tmp_path)) == ("aileron binding setup mcp://local/small", [])
     bound = await bind_both(core, TOKEN)
     assert (await core.ended(view)).state == "completed"
     asked = await core.ask_for("small.set", {})
@@ -347,7 +354,7 @@ async def test_a_servers_call_waits_for_its_account_and_vault(core: Core, tmp_pa
     locked = await core.view(asked.approval_id, lambda v: v.state == "awaiting_vault")
     assert locked.account_need is not None
     assert locked.account_need.reason == "locked"
-    assert "call set" not in notes(tmp_path)
+    assert "call set" not in server_notes(tmp_path)
     core.app.vault.unlock(Secret(PASSPHRASE))
     again = await core.looked(asked.approval_id, after=locked.version)
     assert (await core.run(again)).state == "completed"
@@ -393,7 +400,7 @@ async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_
 def spelled_otherwise(request: Request, id_: int) -> Reply:
     """Answer with the key, its first letter written by its number, below what is nested deeply."""
     key = request.headers["x-key"]
-    text = json.dumps({"junk": "DEEP", **result(id_, f"your key: {key}")})
+    text = json.dumps({"junk": "DEEP", **text_result(id_, f"your key: {key}")})
     deep = text.replace('"DEEP"', "[" * 600 + "]" * 600)
     return Reply(body=deep.replace(key, f"\\u{ord(key[0]):04x}{key[1:]}").encode())
 
@@ -405,12 +412,12 @@ async def test_a_remote_servers_key_is_in_its_header_and_no_answer_or_file(tmp_p
     home.mkdir()
     install(home, remote_table(credential=need))
     with scripted_mcp(tmp_path) as remote:
-        remote.call = lambda request, id_: result(id_, f"your key: {request.headers['x-key']}")
+        remote.call = lambda request, id_: text_result(id_, f"your key: {request.headers['x-key']}")
         async with Core.open(home, make_outgoing=remote.service.client) as core:
-            view = await waits(core)
+            view = await waits_for_account(core)
             assert view.account_need is not None
             assert (view.account_need.kind, remote.asked) == ("api_key", [])
-            await bind(core, Secret(TOKEN))
+            await bind_to_server(core, Secret(TOKEN))
             ended = await core.ended(view)
             assert {each.headers["x-key"] for each in remote.service.seen} == {TOKEN}
             told = json.dumps((await core.call("small.get", {})).row.output)

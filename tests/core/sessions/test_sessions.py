@@ -144,18 +144,22 @@ REACHED = "actions and, through the gateway, its model. It can write its project
 OUTSIDE = "Not contained: reported as contained, but seen outside any sandbox;"
 
 
-def sandboxed(**terms: Any) -> Session:
+def sandboxed_session(**terms: Any) -> Session:
     return replace(SANDBOXED, terms=SessionTerms(**terms))
 
 
 @pytest.mark.parametrize(
     ("session", "containment", "line"),
     [
-        (sandboxed(network="all"), "verified", f"{REACHES} the whole network. {PROJECT}"),
+        (sandboxed_session(network="all"), "verified", f"{REACHES} the whole network. {PROJECT}"),
         (replace(SANDBOXED, terms=OFFLINE), "claimed", REPORTED + REACHED),
-        (sandboxed(network="hosts", hosts=HOSTS), "verified", f"{ONLY} and 1 more. {PROJECT}"),
+        (
+            sandboxed_session(network="hosts", hosts=HOSTS),
+            "verified",
+            f"{ONLY} and 1 more. {PROJECT}",
+        ),
         (SANDBOXED, "verified", "In a sandbox. What it can reach and write was not reported."),
-        (sandboxed(network="offline"), "none", f"{OUTSIDE} {LOOSE}"),
+        (sandboxed_session(network="offline"), "none", f"{OUTSIDE} {LOOSE}"),
         (LAUNCHED, "none", f"Not contained: launched with --no-sandbox; {LOOSE}"),
         (unknown_session("ses-1"), "none", f"Not contained: it connected by itself; {LOOSE}"),
         (SANDBOXED, "other_user", f"Runs as another user; {LOOSE.replace('your', 'that')}"),

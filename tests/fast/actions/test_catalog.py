@@ -35,7 +35,7 @@ def file_named(manifest: Build, name: str, extra: str = "", **changes: str) -> b
     return manifest(extra, **changes).replace(b'name = "send-note"', f'name = "{name}"'.encode())
 
 
-def put(folder: Path, manifest: Build, **names: str) -> CatalogScan:
+def put_action(folder: Path, manifest: Build, **names: str) -> CatalogScan:
     """Write files, each with an action of that name, and look at the folder."""
     for file, name in names.items():
         (folder / f"{file}.md").write_bytes(file_named(manifest, name))
@@ -167,7 +167,7 @@ def test_a_name_that_is_no_text_is_a_problem_of_that_file(tmp_path: Path, manife
 
 
 def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build) -> None:
-    first = put(tmp_path, manifest, a="a", b="b")
+    first = put_action(tmp_path, manifest, a="a", b="b")
     (tmp_path / "b.md").write_bytes(file_named(manifest, "c"))
     second = scan(tmp_path, first)
     assert second.files[0].action is first.files[0].action
@@ -176,7 +176,7 @@ def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build)
 
 
 def test_only_bytes_that_were_accepted_are_ready(tmp_path: Path, manifest: Build) -> None:
-    found = put(tmp_path, manifest, a="a", b="b", c="c")
+    found = put_action(tmp_path, manifest, a="a", b="b", c="c")
     digests = all_of(found)
     accepted = {"a.md": digests["a.md"], "b": f"sha256:{digests['b.md']}", "c": digests["a.md"]}
     catalog = Catalog(found, accepted)
@@ -211,7 +211,7 @@ def test_a_file_that_nobody_accepted_pushes_out_none(tmp_path: Path, manifest: B
 
 def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manifest: Build) -> None:
     """Errors do, warnings do not; what was not accepted is not asked about."""
-    found = put(tmp_path, manifest, a="a", b="b", c="c")
+    found = put_action(tmp_path, manifest, a="a", b="b", c="c")
     accepted = {name: digest for name, digest in all_of(found).items() if name != "c.md"}
     asked: list[str] = []
 

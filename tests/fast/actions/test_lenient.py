@@ -35,7 +35,7 @@ def read_file(manifest: Build) -> Callable[..., ParsedFile]:
 Read = Callable[..., ParsedFile]
 
 
-def action_of(reading: ParsedFile) -> Action:
+def parsed_action(reading: ParsedFile) -> Action:
     assert reading.action is not None
     assert all(problem.severity == "warning" for problem in reading.problems)
     return reading.action
@@ -60,7 +60,7 @@ def test_a_type_of_graphql_is_read_as_ours(
     """Agents are told the strict type, and arguments are checked against it."""
     for spelling in spellings:
         reading = read_file(declared("a", spelling))
-        schema: Any = input_schema(action_of(reading))
+        schema: Any = input_schema(parsed_action(reading))
         assert schema["properties"]["a"] == {"type": type_, "description": "d"}
         problem = only(reading)
         assert f"{spelling} is accepted and read as {type_}" in problem.message
@@ -72,7 +72,7 @@ def test_a_type_of_graphql_is_read_as_ours(
 def test_another_capital_type_takes_any_json(read_file: Read, spelling: str, value: Any) -> None:
     """Nothing is known of it, so nothing is promised: the schema has no type. Null is JSON too."""
     reading = read_file(declared("a", spelling))
-    action = action_of(reading)
+    action = parsed_action(reading)
     schema: Any = input_schema(action)
     assert schema["properties"]["a"] == {"description": "d"}
     assert check_arguments(action, {"a": value}) == {"a": value}
@@ -81,7 +81,9 @@ def test_another_capital_type_takes_any_json(read_file: Read, spelling: str, val
 
 def test_any_json_is_still_json_that_readers_agree_on(read_file: Read) -> None:
     """And a required one must be there; an optional null counts as absent."""
-    action = action_of(read_file(declared("a", "JSON") + declared("b", "JSON", "required = false")))
+    action = parsed_action(
+        read_file(declared("a", "JSON") + declared("b", "JSON", "required = false"))
+    )
     assert check_arguments(action, {"a": 1, "b": None}) == {"a": 1}
     for args in ({}, {"a": 2**53}, {"a": "\ud800"}, {"a": float("nan")}):
         with pytest.raises(InvalidArguments):
@@ -91,7 +93,7 @@ def test_any_json_is_still_json_that_readers_agree_on(read_file: Read) -> None:
 def test_a_name_in_camel_case_is_taken_and_referenced(read_file: Read) -> None:
     inputs = 'inputs = { team = "${args.teamId}", text = "to ${args._X9}" }\n'
     reading = read_file(inputs + declared("teamId", "string") + declared("_X9", "string"))
-    action = action_of(reading)
+    action = parsed_action(reading)
     filled = op_arguments(action.steps[0], {"teamId": "t", "_X9": "x"}, {}, action.input_names)
     assert filled == {"team": "t", "text": "to x"}
     problem = only(reading)
@@ -102,7 +104,7 @@ def test_a_name_in_camel_case_is_taken_and_referenced(read_file: Read) -> None:
 @pytest.mark.parametrize("blank", ["", " ", "\\t\\n"])
 def test_a_blank_description_is_said_to_be_none(read_file: Read, blank: str) -> None:
     reading = read_file(declared("a", "string", description=blank))
-    assert action_of(reading).inputs[0].description == "(no description)"
+    assert parsed_action(reading).inputs[0].description == "(no description)"
     assert only(reading).key == "inputs[0].description"
 
 
@@ -113,7 +115,7 @@ def test_an_input_declared_twice_takes_either_type(read_file: Read) -> None:
         + declared("b", "boolean", "required = false")
         + declared("a", "array", 'items_type = "integer"\nlabel = "A"', description="numbers")
     )
-    action = action_of(reading)
+    action = parsed_action(reading)
     assert action.input_names == ("a", "b")
     assert (action.inputs[0].label, action.inputs[0].description) == ("A", "numbers")
     schema: Any = input_schema(action)
@@ -140,7 +142,7 @@ def test_an_argument_that_fits_no_declaration_is_answered_with_the_nearest(
     """Of the type that it has, else of all."""
     either = declared("a", "string") + declared("a", "array", 'items_type = "integer"')
     with pytest.raises(InvalidArguments) as caught:
-        check_arguments(action_of(read_file(either)), {"a": value})
+        check_arguments(parsed_action(read_file(either)), {"a": value})
     (problem,) = caught.value.details["problems"]
     assert said in problem["problem"]
 
@@ -148,7 +150,7 @@ def test_an_argument_that_fits_no_declaration_is_answered_with_the_nearest(
 def test_an_op_outside_the_capabilities_loads_and_says_what_it_will_be(read_file: Read) -> None:
     """The executor refuses it (tests/core/runs); the file says so before, and what may have been meant."""
     reading = read_file(old='["send", "read"]', new='["read"]')
-    action_of(reading)
+    parsed_action(reading)
     problem = only(reading)
     assert problem.key == "execute[0].op"
     assert "capability_denied" in problem.message
@@ -161,7 +163,7 @@ def test_each_kind_is_warned_of_once_with_some_of_its_kin(read_file: Read) -> No
     """A file of 100 generated inputs has no list of 300 warnings."""
     many = "".join(declared(f"aB{number}", "String", description="") for number in range(20))
     reading = read_file(many)
-    action_of(reading)
+    parsed_action(reading)
     found = [problem.key for problem in reading.problems]
     assert found == ["inputs[0].name", "inputs[0].type", "inputs[0].description"]
     assert '"aB5" and 14 more' in reading.problems[0].message

@@ -34,7 +34,7 @@ def tool(line: str) -> ToolDefinition:
     return ToolDefinition(name=name, input_schema=schema, annotations=hints)
 
 
-def tools(text: str) -> list[ToolDefinition]:
+def tools_of(text: str) -> list[ToolDefinition]:
     return [tool(line.strip()) for line in text.strip().splitlines()]
 
 
@@ -97,14 +97,14 @@ def test_a_preview_is_proposed_only_where_a_read_shows_the_very_thing(
     listed: str, expected: Mapping[str, str]
 ) -> None:
     """What is made anew, a container of the thing, another type and a read of more are no such thing."""
-    known = tools(listed)
+    known = tools_of(listed)
     proposed = propose_previews(known, propose_words("x", known))
     assert {name: preview.op for name, preview in proposed.items()} == expected
 
 
 def test_a_proposed_preview_passes_on_what_both_take() -> None:
     """Without its optional name, the read would show every resource."""
-    known = tools(CLUSTER)
+    known = tools_of(CLUSTER)
     (preview,) = propose_previews(known, propose_words("k8s", known)).values()
     both = ("resourceType", "name", "namespace")
     assert preview.args == {name: f"${{args.{name}}}" for name in both}
@@ -112,7 +112,7 @@ def test_a_proposed_preview_passes_on_what_both_take() -> None:
 
 def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
     """An issue has a `body` too, which a comment does not replace."""
-    known = tools(ISSUES)
+    known = tools_of(ISSUES)
     proposed = propose_previews(known, propose_words("x", known))
     assert proposed["update_issue"].render == ()  # what it changes is shown as before and after
     alone = shown_preview(known[0], proposed["add_issue_comment"])
@@ -122,7 +122,7 @@ def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
 
 def test_a_read_whose_word_is_ask_is_no_preview() -> None:
     """Aileron asks it unasked: only what a person lets run without a question is."""
-    known = tools(ISSUES)
+    known = tools_of(ISSUES)
     assert propose_previews(known, {each.name: "ask" for each in known}) == {}
     words: dict[str, Word] = {each.name: "ask" for each in known}
     found = propose_previews(known, {**words, "get_issue": "look"})
@@ -346,7 +346,7 @@ scopes = ["s"]
 """
 
 
-def parsed(more: str = "") -> Manifest:
+def parsed_manifest(more: str = "") -> Manifest:
     return parse_manifest((HEAD + more).encode(), "m.toml")
 
 
@@ -359,13 +359,15 @@ def problems_of(text: str) -> dict[str, Problem]:
 def test_the_smallest_manifest_asks_for_nothing() -> None:
     """No table means no host, no credential, no program."""
     expected = Manifest(name="local://a/b", version="1.0.0")
-    assert parsed() == expected
+    assert parsed_manifest() == expected
     assert (expected.hosts, expected.credential_kind) == ((), None)
 
 
 def test_hosts_are_lower_case_sorted_and_listed_once() -> None:
     """The list is one to compare with, whatever order its author liked."""
-    listed = parsed(f'{NETWORK}hosts = ["B.example:443", "a.example:80", "b.example:443"]\n')
+    listed = parsed_manifest(
+        f'{NETWORK}hosts = ["B.example:443", "a.example:80", "b.example:443"]\n'
+    )
     assert listed.hosts == ("a.example:80", "b.example:443")
 
 
@@ -451,7 +453,7 @@ def test_bytes_that_are_no_manifest_are_a_problem_and_no_crash(data: bytes) -> N
 
 def test_a_client_secret_is_not_in_what_a_manifest_prints() -> None:
     """A manifest ends up in tracebacks and logs; the secret in it does not."""
-    manifest = parsed(OAUTH2)
+    manifest = parsed_manifest(OAUTH2)
     assert "hush-hush" not in repr(manifest)
     assert manifest.credential is not None
     assert manifest.credential.oauth2 is not None
@@ -470,7 +472,7 @@ def test_a_client_secret_is_not_in_what_a_manifest_prints() -> None:
 )
 def test_a_listed_host_has_one_spelling(entry: str, normal: str) -> None:
     """What a person accepts is shown as what will be reached."""
-    assert parsed(f'{NETWORK}hosts = ["{entry}"]\n').hosts == (normal,)
+    assert parsed_manifest(f'{NETWORK}hosts = ["{entry}"]\n').hosts == (normal,)
 
 
 NO_NAME = {

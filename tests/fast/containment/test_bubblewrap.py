@@ -25,7 +25,7 @@ def git_in(where: Path, *words: str) -> None:
     subprocess.run([*GIT, "-C", str(where), *words], check=True, capture_output=True)
 
 
-def repository(path: Path) -> Path:
+def repository_at(path: Path) -> Path:
     git_in(path.parent, "init", "-q", str(path))
     git_in(path, "commit", "-q", "--allow-empty", "-m", "first")
     return path
@@ -87,7 +87,7 @@ def test_the_resolvers_settings_are_mounted_where_links_lead_out_of_etc(tmp_path
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A worktree, on a path with a blank and letters beyond ASCII, of a repository beside it."""
-    main, tree = repository(tmp_path / "main"), tmp_path / "wörk tree"
+    main, tree = repository_at(tmp_path / "main"), tmp_path / "wörk tree"
     git_in(main, "worktree", "add", "-q", "-b", "side", str(tree))
     return tree
 
@@ -102,7 +102,7 @@ def test_without_a_stand_in_the_repository_is_read_only(tree: Path) -> None:
 
 def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     """In the one above, also where that is an additional work tree or the path has slashes."""
-    other, main = repository(tmp_path / "other"), repository(tmp_path / "main")
+    other, main = repository_at(tmp_path / "other"), repository_at(tmp_path / "main")
     tree = tmp_path / "tree"
     git_in(main, "submodule", "add", "-q", str(other), "a/part")
     git_in(main, "commit", "-qm", "part")

@@ -31,7 +31,7 @@ def section(heading: str) -> str:
     return found[1]
 
 
-def rows(heading: str, table: int = 0) -> list[list[str]]:
+def table_rows(heading: str, table: int = 0) -> list[list[str]]:
     tables = re.findall(r"(?:^\|.*\n)+", section(heading), re.MULTILINE)
     lines = (line.strip("|").split("|") for line in tables[table].splitlines()[2:])
     return [[cell.strip().replace("`", "") for cell in line] for line in lines]
@@ -50,7 +50,7 @@ def names_listed(cell: str) -> list[str]:
 
 
 def test_routes_are_those_that_are_served_and_described() -> None:
-    table = [(each, who) for routes, who in rows("Routes") for each in names_listed(routes)]
+    table = [(each, who) for routes, who in table_rows("Routes") for each in names_listed(routes)]
     documented = {tuple(route.split()): who for route, who in table}
     assert documented == {(spec.method, spec.path): spec.access for spec in ROUTES}
     paths = document()["paths"]
@@ -58,17 +58,23 @@ def test_routes_are_those_that_are_served_and_described() -> None:
 
 
 def test_intents_are_those_that_are_taken_with_the_proof_that_each_needs() -> None:
-    documented = {kind: proof for kinds, proof in rows("Intents") for kind in names_listed(kinds)}
+    documented = {
+        kind: proof for kinds, proof in table_rows("Intents") for kind in names_listed(kinds)
+    }
     assert documented == {kind.__name__: proof for kind, proof in PROOFS.items()}
 
 
 def test_an_agent_is_told_of_these_states_alone() -> None:
-    documented = {state for row in rows("Running an action", 1) for state in row[0].split(", ")}
+    documented = {
+        state for row in table_rows("Running an action", 1) for state in row[0].split(", ")
+    }
     assert documented == {"pending_approval", *FINAL}
 
 
 def test_errors_have_these_members_and_classes_these_statuses_which_may_be_retried_or_not() -> None:
-    table = [(name, *rest) for classes, *rest in rows("Errors") for name in names_listed(classes)]
+    table = [
+        (name, *rest) for classes, *rest in table_rows("Errors") for name in names_listed(classes)
+    ]
     assert {name: int(status) for name, status, _ in table} == STATUS
     documented = {name: word for name, _, word in table if word in ("yes", "no")}
     # A home that cannot be used is `unavailable` too, on the command line alone.
@@ -100,10 +106,12 @@ def test_settings_of_a_person_have_these_defaults() -> None:
         for each in fields(table):
             if not isinstance(value := getattr(table, each.name), tuple):
                 known[f"{name}.{each.name}"] = value
-    assert dict(rows("Defaults")) == {name: _written(value) for name, value in known.items()}
+    assert dict(table_rows("Defaults")) == {
+        name: _as_written(value) for name, value in known.items()
+    }
 
 
-def _written(value: object) -> str:
+def _as_written(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, int | float) else str(value)
@@ -113,7 +121,7 @@ def test_limits_that_nobody_sets_and_those_of_an_action_file() -> None:
     settable = {"expires_seconds", "wall_seconds", "memory_mib"}
     named = [(of, each.name) for of in (GateSettings(), Limits()) for each in fields(of)]
     known = [getattr(holder, name) for holder, name in named if name not in settable]
-    assert [float(value) for _, value in rows("Defaults", 1)] == known
+    assert [float(value) for _, value in table_rows("Defaults", 1)] == known
     documented = section("Defaults")
     for name in ("wall_seconds", "memory_mib"):
         value = getattr(ActionLimits(), name)
@@ -122,12 +130,12 @@ def test_limits_that_nobody_sets_and_those_of_an_action_file() -> None:
 
 
 def test_how_long_each_client_is_held() -> None:
-    documented = {name: float(seconds) for name, seconds in rows("Holding a call")}
+    documented = {name: float(seconds) for name, seconds in table_rows("Holding a call")}
     assert documented == {**CLIENT_LIMITS, "any other": UNKNOWN_CLIENT_LIMIT}
 
 
 def test_the_tools_that_are_no_actions() -> None:
-    documented = {name: re.findall(r"[a-z_]+_[a-z]+", names) for name, names in rows("MCP")}
+    documented = {name: re.findall(r"[a-z_]+_[a-z]+", names) for name, names in table_rows("MCP")}
     tools = builtin_tools()
     assert documented == {each["name"]: list(each["inputSchema"]["properties"]) for each in tools}
 
@@ -150,6 +158,6 @@ def test_the_columns_of_the_audit_every_event_that_is_recorded_and_who_acts_in_i
     assert columns is not None
     (statement,) = (each for each in SCHEMA if each.startswith("CREATE TABLE audit("))
     assert columns[1].split(", ") == re.findall(r"(\w+) (?:INTEGER|TEXT|BLOB)", statement)
-    documented = {e: actor for actor, events in rows("Events") for e in names_listed(events)}
+    documented = {e: actor for actor, events in table_rows("Events") for e in names_listed(events)}
     known = {*AuditEvent} - {AuditEvent.AUDIT_UNREADABLE}
     assert documented == {str(each): each.actor for each in known}

@@ -351,7 +351,7 @@ def test_what_is_written_differently_and_says_the_same_is_no_difference() -> Non
     assert compare_settings("console = {arm_ms = 300}", "# mine\n[console]\narm_ms = 300\n") == ()
 
 
-def database(*events: tuple[str, str], digest: str = "d1") -> sqlite3.Connection:
+def accepted_database(*events: tuple[str, str], digest: str = "d1") -> sqlite3.Connection:
     """A row for `a.md` with *digest*, and a record for each (event, digest)."""
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE pins(kind, name, digest, taken_at, taken_by)")
@@ -366,12 +366,12 @@ def database(*events: tuple[str, str], digest: str = "d1") -> sqlite3.Connection
 @pytest.mark.parametrize("accepted", ["library.accepted", "library.taken_in"])
 @pytest.mark.parametrize("ended", ["library.withdrawn", "library.held_back"])
 def test_records_count_under_their_present_and_their_older_names(accepted: str, ended: str) -> None:
-    counts = database((accepted, "d1"))
+    counts = accepted_database((accepted, "d1"))
     assert [(each.name, each.digest) for each in load_records(counts)] == [("a.md", "d1")]
     assert load_withdrawn(counts) == set()
-    over = database((accepted, "d1"), (ended, "d1"))
+    over = accepted_database((accepted, "d1"), (ended, "d1"))
     assert (load_records(over), load_withdrawn(over)) == ([], {("action", "a.md", "d1")})
-    again = database((accepted, "d1"), (ended, "d1"), (accepted, "d1"))
+    again = accepted_database((accepted, "d1"), (ended, "d1"), (accepted, "d1"))
     assert (len(load_records(again)), load_withdrawn(again)) == (1, set())
 
 
@@ -384,7 +384,7 @@ def test_a_name_that_no_file_can_have_is_not_gone(tmp_path: Path) -> None:
 ACCEPTED = ("github://google/drive", "github://aileron-hq/mail")
 
 
-def known(name: str, key: str = "SHA256:new") -> tuple[str, tuple[str, ...]]:
+def resembled(name: str, key: str = "SHA256:new") -> tuple[str, tuple[str, ...]]:
     """Return what the publisher *name* resembles, and as whom its key is known."""
     view = publisher_view(name, key, dict.fromkeys(ACCEPTED, "SHA256:theirs"))
     assert view is not None
@@ -407,12 +407,16 @@ def known(name: str, key: str = "SHA256:new") -> tuple[str, tuple[str, ...]]:
 )
 def test_a_name_that_resembles_an_accepted_publisher_is_said(name: str, resembles: str) -> None:
     """The owner's name is what counts: another repository of the same owner is no imitation."""
-    assert known(name)[0] == resembles
+    assert resembled(name)[0] == resembles
 
 
 def test_a_key_is_known_by_the_same_owners_repositories_alone() -> None:
-    assert known("github://google/gmail", "SHA256:theirs")[1] == ("github://google/drive",)
-    assert known("github://google/gmail")[1] == known("github://goggle/x", "SHA256:theirs")[1] == ()
+    assert resembled("github://google/gmail", "SHA256:theirs")[1] == ("github://google/drive",)
+    assert (
+        resembled("github://google/gmail")[1]
+        == resembled("github://goggle/x", "SHA256:theirs")[1]
+        == ()
+    )
 
 
 def test_another_key_of_the_same_owner_is_said() -> None:

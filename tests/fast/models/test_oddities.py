@@ -19,7 +19,7 @@ from aileron_core.models.neutral import (
     Usage,
 )
 from tests.fast.models import sdk
-from tests.fast.models.test_streams import read
+from tests.fast.models.test_streams import read_stream
 from tests.support.scripted_answers import STREAM, WHOLE, Events, Said, Turn, say_call, sse, stream
 
 each_format = pytest.mark.parametrize("name", sorted(FORMATS))
@@ -27,18 +27,20 @@ Json = dict[str, Any]
 
 
 def parts(format_: Format, data: bytes) -> list[Part]:
-    return [part for event in read(format_, data)[0] for part in event.parts]
+    return [part for event in read_stream(format_, data)[0] for part in event.parts]
 
 
 def written(format_: Format, data: bytes, hidden: str = "ours") -> bytes:
     writer = format_.writer(lambda name: None if name == hidden else name)
-    return b"".join(writer.write(event) for event in read(format_, data)[0]) + writer.finish()
+    return (
+        b"".join(writer.write(event) for event in read_stream(format_, data)[0]) + writer.finish()
+    )
 
 
 @each_format
 def test_the_forms_that_an_event_may_have_all_read_the_same(name: str) -> None:
     turn = Turn(1, (Said("text", ("hi",)), say_call("read", {"a": 1})))
-    plain = read(FORMATS[name], stream(name, turn))
+    plain = read_stream(FORMATS[name], stream(name, turn))
     tight = stream(name, turn).replace(b"data: ", b"data:").replace(b"event: ", b"event:")
     spread = b""
     for kind, data in STREAM[name](turn):
@@ -47,7 +49,7 @@ def test_the_forms_that_an_event_may_have_all_read_the_same(name: str) -> None:
         spread += "\n".join(["id: 7", "retry: 1", f"event: {kind}", *lines, "\n"]).encode()
     bare = stream(name, turn, names=False)  # compatible servers leave `event` out
     for data in (tight, spread, stream(name, turn).rstrip(b"\n"), bare):
-        events, answer = read(FORMATS[name], data)
+        events, answer = read_stream(FORMATS[name], data)
         assert answer == plain[1]
         assert [e.parts for e in events] == [e.parts for e in plain[0]]
         assert b"".join(event.raw for event in events) == data
@@ -67,13 +69,13 @@ def test_unknown_events_and_members_pass_unchanged(name: str) -> None:
 def test_our_own_error_and_keep_alive_are_what_the_sdk_expects(name: str) -> None:
     turn = Turn(1, (Said("text", ("hi",)),))
     writer = FORMATS[name].writer()
-    first = read(FORMATS[name], stream(name, turn))[0]
+    first = read_stream(FORMATS[name], stream(name, turn))[0]
     alive = writer.write(first[0]) + writer.keep_alive() + writer.keep_alive()
     rest = b"".join(writer.write(event) for event in first[1:]) + writer.finish()
     assert sdk.events(name, alive + rest) == sdk.events(name, stream(name, turn))
     broken = alive + writer.error("too many turns", "aileron_limit")
     assert "too many turns" in sdk.error(name, broken)
-    failed = read(FORMATS[name], broken)[1]
+    failed = read_stream(FORMATS[name], broken)[1]
     assert failed.error == Failed("aileron_limit", "too many turns")
     assert failed.stop.kind == "error"
     whole = FORMATS[name].read_answer(write_body(FORMATS[name].error_body("no", "k")))
@@ -114,7 +116,7 @@ def test_thinking_signatures_redactions_and_citations_come_back_in_the_turn() ->
     said += [{"type": "citations_delta", "citation": citation}]
     sealed: Json = {"type": "redacted_thinking", "data": "c2VhbGVk"}
     data = messages(thinking, [sealed], said, [{"type": "text", "text": ""}])
-    answer = read(ANTHROPIC_MESSAGES, data)[1]
+    answer = read_stream(ANTHROPIC_MESSAGES, data)[1]
     content = [
         {"type": "thinking", "thinking": "let me see", "signature": "c2ln"},
         {"type": "redacted_thinking", "data": "c2VhbGVk"},
@@ -133,7 +135,7 @@ def test_calls_of_the_providers_own_tools_pass_and_keep_their_input() -> None:
     ]
     data = messages(call, [result])
     assert OtherCall("server_tool_use", "web_search") in parts(ANTHROPIC_MESSAGES, data)
-    answer = read(ANTHROPIC_MESSAGES, data)[1]
+    answer = read_stream(ANTHROPIC_MESSAGES, data)[1]
     assert answer.calls == ()
     assert [b.get("input") for b in answer.body["content"]] == [{"query": "x"}, None]
     assert written(ANTHROPIC_MESSAGES, data, hidden="web_search") == data
@@ -145,7 +147,7 @@ def test_a_call_whose_json_was_cut_off_can_go_back_to_the_provider() -> None:
     stop: Json = {"stop_reason": "max_tokens", "stop_sequence": None}
     cut = {"type": "input_json_delta", "partial_json": '{"path": "/a'}
     data = messages([block, cut], stop=stop)
-    answer = read(ANTHROPIC_MESSAGES, data)[1]
+    answer = read_stream(ANTHROPIC_MESSAGES, data)[1]
     assert answer.stop == Stopped("length", "max_tokens")
     assert answer.body["content"][0]["input"] == {"INVALID_JSON": '{"path": "/a'}
     with pytest.raises(ModelFormatError):
@@ -157,11 +159,11 @@ def test_a_refusal_of_anthropic_is_a_stop_reason_and_an_error_inside_its_stream_
     data = messages(stop={"stop_reason": "refusal", "stop_details": details})
     found = parts(ANTHROPIC_MESSAGES, data)
     assert found[-1] == RefusalDelta("Not that.")
-    answer = read(ANTHROPIC_MESSAGES, data)[1]
+    answer = read_stream(ANTHROPIC_MESSAGES, data)[1]
     assert (answer.refusal, answer.stop) == ("Not that.", Stopped("refusal", "refusal"))
     body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     begun = STREAM["anthropic_messages"](Turn(1, (Said("text", ("half",)),)))[:4]
-    answer = read(ANTHROPIC_MESSAGES, sse([*begun, ("error", body)]))[1]
+    answer = read_stream(ANTHROPIC_MESSAGES, sse([*begun, ("error", body)]))[1]
     assert answer.error == Failed("overloaded_error", "Overloaded")
     assert (answer.text, answer.stop.kind) == ("half", "error")
 
@@ -173,15 +175,15 @@ def test_a_block_ends_once() -> None:
     stop = sse([("content_block_stop", {"type": "content_block_stop", "index": 0})])
     assert stop in data
     with pytest.raises(ModelFormatError, match="not open"):
-        read(ANTHROPIC_MESSAGES, data.replace(stop, stop + stop))
+        read_stream(ANTHROPIC_MESSAGES, data.replace(stop, stop + stop))
     for other in (data, data.replace(stop, b""), data + stop + data):
-        answer = read(ANTHROPIC_MESSAGES, other)[1]
+        answer = read_stream(ANTHROPIC_MESSAGES, other)[1]
         assert [made.parsed_arguments() for made in answer.calls] == [{"a": 1}]
 
 
 def test_what_a_message_read_from_the_cache_counts_as_input() -> None:
     """`input_tokens` alone leaves out what was cached."""
-    answer = read(ANTHROPIC_MESSAGES, stream("anthropic_messages", Turn(1, (), 10, 7)))[1]
+    answer = read_stream(ANTHROPIC_MESSAGES, stream("anthropic_messages", Turn(1, (), 10, 7)))[1]
     assert answer.usage == Usage(input=13, output=7)
 
 
@@ -204,7 +206,7 @@ def piece(arguments: str = "", **members: Any) -> Json:
 
 
 def calls_of(data: bytes) -> list[tuple[str, str, str]]:
-    answer = read(CHAT_COMPLETIONS, data)[1]
+    answer = read_stream(CHAT_COMPLETIONS, data)[1]
     assert answer.stop.kind == "tools"
     return [(c.id, c.name, c.arguments) for c in answer.calls]
 
@@ -244,7 +246,7 @@ def test_an_empty_finish_reason_ends_nothing() -> None:
     assert data.count(b'"finish_reason": ""') == len(deltas)
     assert calls_of(data) == [("x", "read", "{}")]
     writer = CHAT_COMPLETIONS.writer()
-    events = read(CHAT_COMPLETIONS, data)[0]
+    events = read_stream(CHAT_COMPLETIONS, data)[0]
     assert [writer.write(event) for event in events[:3]] == [event.raw for event in events[:3]]
 
 
@@ -259,11 +261,13 @@ def test_a_call_is_kept_back_until_its_name_is_known() -> None:
     assert begun == [CallBegun("read")]
     assert calls_of(data) == [("x", "read", "{}")]
     writer = CHAT_COMPLETIONS.writer()
-    events = read(CHAT_COMPLETIONS, data)[0]
+    events = read_stream(CHAT_COMPLETIONS, data)[0]
     assert writer.write(events[0]) == events[0].raw
     assert [writer.write(event) for event in events[1:3]] == [b"", b""]
     assert calls_of(writer.write(events[3]) + b"data: [DONE]\n\n") == [("x", "read", "{}")]
-    assert read(CHAT_COMPLETIONS, written(CHAT_COMPLETIONS, data, hidden="read"))[1].calls == ()
+    assert (
+        read_stream(CHAT_COMPLETIONS, written(CHAT_COMPLETIONS, data, hidden="read"))[1].calls == ()
+    )
 
 
 @pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", None])
@@ -289,7 +293,7 @@ CUSTOM = {"tool_calls": [{"index": 0, "id": "x", "custom": {"name": "read"}}]}
 def test_a_call_that_cannot_be_told_is_refused(deltas: list[Json], sentence: str) -> None:
     """Half a name could be another tool's whole one."""
     with pytest.raises(ModelFormatError, match=sentence):
-        read(CHAT_COMPLETIONS, chat(*deltas))
+        read_stream(CHAT_COMPLETIONS, chat(*deltas))
 
 
 def test_what_a_server_adds_comes_back_in_the_turn_and_calls_without_ids_get_some() -> None:
@@ -300,7 +304,7 @@ def test_what_a_server_adds_comes_back_in_the_turn_and_calls_without_ids_get_som
         {"reasoning_details": [{"type": "reasoning.encrypted", "data": "d"}]},
         piece("", index=0, id="x", name="read", extra_content=signed),
     )
-    answer = read(CHAT_COMPLETIONS, data)[1]
+    answer = read_stream(CHAT_COMPLETIONS, data)[1]
     (turn,) = CHAT_COMPLETIONS.turn(answer)
     assert turn["reasoning_content"] == "let me"
     kinds = [detail["type"] for detail in turn["reasoning_details"]]
@@ -320,14 +324,14 @@ def test_what_a_server_adds_comes_back_in_the_turn_and_calls_without_ids_get_som
 
 def test_how_an_answer_of_chat_completions_ends_is_told_and_an_error_inside_ends_it() -> None:
     refused = chat({"refusal": "I "}, {"refusal": "won't"}, reason="stop")
-    assert read(CHAT_COMPLETIONS, refused)[1].refusal == "I won't"
-    filtered = read(CHAT_COMPLETIONS, chat({"content": "x"}, reason="content_filter"))[1]
+    assert read_stream(CHAT_COMPLETIONS, refused)[1].refusal == "I won't"
+    filtered = read_stream(CHAT_COMPLETIONS, chat({"content": "x"}, reason="content_filter"))[1]
     assert filtered.stop == Stopped("refusal", "content_filter")
-    none = read(CHAT_COMPLETIONS, chat({"content": "hm"}))[1]
+    none = read_stream(CHAT_COMPLETIONS, chat({"content": "hm"}))[1]
     assert (none.stop.kind, none.calls) == ("tools", ())
     for error, kind in (({"message": "m", "type": "server_error"}, "server_error"), ("m", "")):
         data = chat({"content": "half"}, reason=None, done=False) + sse([("", {"error": error})])
-        answer = read(CHAT_COMPLETIONS, data)[1]
+        answer = read_stream(CHAT_COMPLETIONS, data)[1]
         assert (answer.error, answer.text) == (Failed(kind, "m"), "half")
         assert written(CHAT_COMPLETIONS, data) == data
 
@@ -339,11 +343,11 @@ def test_content_in_the_last_chunk_is_not_lost_when_another_answer_follows() -> 
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
     last = sse([("", {"id": "c1", "choices": [choice], "usage": usage}), ("", "[DONE]")])
     writer = CHAT_COMPLETIONS.writer(lambda name: None if name == "ours" else name)
-    assert b"".join(writer.write(event) for event in read(CHAT_COMPLETIONS, last)[0]) == b""
+    assert b"".join(writer.write(event) for event in read_stream(CHAT_COMPLETIONS, last)[0]) == b""
     second = stream("chat_completions", Turn(2, (Said("text", ("!",)),)))
     out = writer.next_answer()
-    out += b"".join(writer.write(event) for event in read(CHAT_COMPLETIONS, second)[0])
-    answer = read(CHAT_COMPLETIONS, out + writer.finish())[1]
+    out += b"".join(writer.write(event) for event in read_stream(CHAT_COMPLETIONS, second)[0])
+    answer = read_stream(CHAT_COMPLETIONS, out + writer.finish())[1]
     assert (answer.text, answer.calls, answer.usage.output) == ("text!", (), 7)
     assert answer.body["id"] == "c1"
 
@@ -361,7 +365,7 @@ def test_what_is_no_function_of_ours_passes() -> None:
     )
     assert OtherCall("custom", "ours") in parts(CHAT_COMPLETIONS, data)
     assert written(CHAT_COMPLETIONS, data) == data
-    answer = read(CHAT_COMPLETIONS, data)[1]
+    answer = read_stream(CHAT_COMPLETIONS, data)[1]
     assert answer.calls == ()
     call = {"custom": {"name": "ours", "input": "ab"}, "id": "x", "type": "custom"}
     assert CHAT_COMPLETIONS.turn(answer)[0]["tool_calls"] == [call]
@@ -369,7 +373,7 @@ def test_what_is_no_function_of_ours_passes() -> None:
 
 def test_reasoning_items_come_back_in_the_turn_with_what_is_encrypted() -> None:
     turn = Turn(1, (Said("thinking", ("so",)), Said("other", ("p",)), say_call("read", {"a": 1})))
-    events, answer = read(OPENAI_RESPONSES, stream("openai_responses", turn))
+    events, answer = read_stream(OPENAI_RESPONSES, stream("openai_responses", turn))
     assert OPENAI_RESPONSES.turn(answer) == WHOLE["openai_responses"](turn)["output"]
     assert OPENAI_RESPONSES.turn(answer)[0]["encrypted_content"] == "sealed-so"
     found = [part for event in events for part in event.parts]
@@ -389,23 +393,23 @@ def test_how_a_response_ends_is_told() -> None:
     said = (Said("text", ("half",)),)
     error = {"code": "server_error", "message": "Sorry"}
     data = responses(end={"status": "failed", "error": error}, said=said)
-    failed = read(OPENAI_RESPONSES, data)[1]
+    failed = read_stream(OPENAI_RESPONSES, data)[1]
     assert (failed.error, failed.stop.kind) == (Failed("server_error", "Sorry"), "error")
     for reason, kind in (("max_output_tokens", "length"), ("content_filter", "refusal")):
         end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
         data = responses(end=end, said=said)
-        answer = read(OPENAI_RESPONSES, data)[1]
+        answer = read_stream(OPENAI_RESPONSES, data)[1]
         assert (answer.text, answer.stop) == ("half", Stopped(kind, reason))  # type: ignore[arg-type]
         assert written(OPENAI_RESPONSES, data) == data
     begun = STREAM["openai_responses"](Turn(1, (Said("text", ("half",)),)))
     flat = {"type": "error", "code": "rate_limit", "message": "Slow", "param": None}
     nested = {"type": "error", "error": {"type": "rate_limit", "message": "Slow"}}
     for error in (flat, nested):
-        answer = read(OPENAI_RESPONSES, sse([*begun[:-1], ("error", error)]))[1]
+        answer = read_stream(OPENAI_RESPONSES, sse([*begun[:-1], ("error", error)]))[1]
         assert answer.error == Failed("rate_limit", "Slow")
         assert (answer.text, answer.stop.kind) == ("half", "error")
     data = stream("openai_responses", Turn(1, (Said("refusal", ("I ", "won't")),)))
-    assert read(OPENAI_RESPONSES, data)[1].refusal == "I won't"
+    assert read_stream(OPENAI_RESPONSES, data)[1].refusal == "I won't"
     told = [p for p in parts(OPENAI_RESPONSES, data) if isinstance(p, RefusalDelta)]
     assert told == [RefusalDelta("I "), RefusalDelta("won't")]
 
@@ -416,7 +420,7 @@ def test_an_end_without_the_output_is_completed_from_the_items() -> None:
     whole = WHOLE["openai_responses"](Turn(1, said))["output"]
     for end in ({"output": []}, {"output": None}):
         data = responses(end={"status": "completed", **end}, said=said)
-        answer = read(OPENAI_RESPONSES, data)[1]
+        answer = read_stream(OPENAI_RESPONSES, data)[1]
         assert answer.body["output"] == whole
         assert [c.name for c in answer.calls] == ["ours", "read"]
 
@@ -426,7 +430,7 @@ def test_a_call_in_a_namespace_is_not_one_of_ours() -> None:
     turn = Turn(1, (say_call("ours", {"a": 1}),))
     named = b'"type": "function_call", "namespace": "mcp__x",'
     data = stream("openai_responses", turn).replace(b'"type": "function_call",', named)
-    assert read(OPENAI_RESPONSES, data)[1].calls[0].name == "mcp__x.ours"
+    assert read_stream(OPENAI_RESPONSES, data)[1].calls[0].name == "mcp__x.ours"
     assert written(OPENAI_RESPONSES, data) == data
 
 
@@ -437,20 +441,20 @@ def test_each_call_is_told_once_also_where_only_the_end_of_the_stream_has_it() -
     found = parts(OPENAI_RESPONSES, data)
     made = ToolCall(id="call_1", name="read", arguments='{"b": 1}')
     assert found == [CallBegun("read")]
-    assert read(OPENAI_RESPONSES, data)[1].calls == (made,)
+    assert read_stream(OPENAI_RESPONSES, data)[1].calls == (made,)
     data = stream("openai_responses", Turn(1, (say_call("a", {}, ""), say_call("b", {}, ""))))
     assert parts(OPENAI_RESPONSES, data) == [CallBegun("a"), CallBegun("b")]
     events = STREAM["openai_responses"](Turn(1, said))
     twice = sse([*events[:-1], events[-2], events[-1], events[-2], events[-1]])
     assert parts(OPENAI_RESPONSES, twice) == [CallBegun("read")]
-    assert len(read(OPENAI_RESPONSES, twice)[1].calls) == 1
+    assert len(read_stream(OPENAI_RESPONSES, twice)[1].calls) == 1
 
 
 def test_a_call_that_changes_its_name_on_the_way_is_refused() -> None:
     """The client would have been shown another call than the one that is made."""
     data = stream("openai_responses", Turn(1, (say_call("read", {"b": 1}),)))
     with pytest.raises(ModelFormatError, match="a second name"):
-        read(OPENAI_RESPONSES, data.replace(b'"read"', b'"ours"', 1))
+        read_stream(OPENAI_RESPONSES, data.replace(b'"read"', b'"ours"', 1))
 
 
 def test_a_done_marker_between_answers_reaches_no_client() -> None:
@@ -462,7 +466,9 @@ def test_a_done_marker_between_answers_reaches_no_client() -> None:
         for turn in turns:
             written += writer.next_answer() if turn.number > 1 else b""
             data = stream(name, turn).removesuffix(b"data: [DONE]\n\n") + b"data: [DONE]\n\n"
-            written += b"".join(writer.write(event) for event in read(FORMATS[name], data)[0])
+            written += b"".join(
+                writer.write(event) for event in read_stream(FORMATS[name], data)[0]
+            )
         written += writer.finish()
         assert written.count(b"[DONE]") == 1
-        assert read(FORMATS[name], written)[1].text == "12"
+        assert read_stream(FORMATS[name], written)[1].text == "12"

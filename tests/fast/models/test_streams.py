@@ -306,7 +306,7 @@ def turns(draw: st.DrawFn, said: st.SearchStrategy[Said] = _SAID, number: int = 
     return Turn(number, tuple(parts), draw(st.integers(0, 99)), draw(st.integers(0, 99)))
 
 
-def read(format_: Format, *pieces: bytes) -> tuple[list[Event], Answer]:
+def read_stream(format_: Format, *pieces: bytes) -> tuple[list[Event], Answer]:
     reader = format_.reader()
     events = [event for piece in pieces for event in reader.feed(piece)]
     events += reader.finish()
@@ -314,7 +314,7 @@ def read(format_: Format, *pieces: bytes) -> tuple[list[Event], Answer]:
 
 
 def read_turn(name: str, turn: Turn) -> tuple[list[Event], Answer]:
-    return read(FORMATS[name], stream(name, turn))
+    return read_stream(FORMATS[name], stream(name, turn))
 
 
 def renamed(name: str) -> str | None:
@@ -334,9 +334,11 @@ def test_any_split_of_the_bytes_reads_the_same(
 ) -> None:
     comment = f": waiting{end}{end}".encode()
     data = b"\xef\xbb\xbf" * bom + comment + stream(name, turn, end=end)
-    events, answer = read(FORMATS[name], data)
-    assert (events, answer) == read(FORMATS[name], *cut(data, sizes))
-    assert (events, answer) == read(FORMATS[name], *(data[i : i + 1] for i in range(len(data))))
+    events, answer = read_stream(FORMATS[name], data)
+    assert (events, answer) == read_stream(FORMATS[name], *cut(data, sizes))
+    assert (events, answer) == read_stream(
+        FORMATS[name], *(data[i : i + 1] for i in range(len(data)))
+    )
     assert b"".join(event.raw for event in events) == data
     writer = FORMATS[name].writer()
     assert b"".join([writer.write(event) for event in events] + [writer.finish()]) == data
@@ -356,7 +358,7 @@ def test_a_stream_and_its_answer_whole_say_the_same_also_to_the_sdk(name: str, t
     for made, said in zip(whole.calls, turn.calls, strict=True):
         assert made.parsed_arguments() == json.loads(said.whole)
     data = stream(name, turn)
-    events, answer = read(FORMATS[name], data)
+    events, answer = read_stream(FORMATS[name], data)
     anew = b"".join(encode_event(e.data, e.name) if e.data else e.raw for e in events)
     assert sdk.events(name, anew) == sdk.events(name, data)
     body = write_body(WHOLE[name](turn))
@@ -379,7 +381,7 @@ def test_several_answers_are_one_to_the_providers_sdk(name: str, turns: tuple[Tu
     joined = FORMATS[name].joined(answers, renamed)
     seen = sdk.whole(name, write_body(joined))
     assert _comparable(sdk.final(name, written)) == _comparable(seen)
-    again = read(FORMATS[name], written)[1]
+    again = read_stream(FORMATS[name], written)[1]
     theirs = [c.name for a in answers for c in a.calls if c.name not in OURS]
     assert [c.name for c in again.calls] == theirs
     assert again.text == "".join(answer.text for answer in answers)

@@ -49,15 +49,15 @@ def good() -> Release:
         text = (EXAMPLES / f"actions/{name}.md").read_text()
         text = re.sub("sha256:[0-9a-f]{64}", "sha256:bound-at-release", text)
         files[f"actions/{name}.md"] = text.encode()
-    return signed(pack(Release(origin="a.tar.gz", files=files), "0.1.0"))
+    return signed_again(pack(Release(origin="a.tar.gz", files=files), "0.1.0"))
 
 
-def signed(release: Release) -> Release:
+def signed_again(release: Release) -> Release:
     files = {**release.files, SUMS_FILE: release.sums}
     return replace(release, files={**files, SIGNATURE_FILE: sign_sums(files[SUMS_FILE], KEY)})
 
 
-def changed(data: bytes, chance: random.Random) -> bytes:
+def with_change(data: bytes, chance: random.Random) -> bytes:
     at, more = chance.randrange(len(data) + 1), chance.choice((1, 1, 4, 60, 600))
     byte = bytes([chance.randrange(256)])
     inserted = chance.choice((b"", byte, chance.choice(TOKENS), data[-more:]))
@@ -65,13 +65,13 @@ def changed(data: bytes, chance: random.Random) -> bytes:
 
 
 def _packed(chance: random.Random) -> bytes:
-    return changed(archive_of(good()), chance)
+    return with_change(archive_of(good()), chance)
 
 
 def _unpacked(chance: random.Random) -> bytes:
     inside = gzip.decompress(archive_of(good()))
     for _ in range(chance.choice((1, 2, 8))):
-        inside = changed(inside, chance)
+        inside = with_change(inside, chance)
     return gzip.compress(inside, 1)
 
 
@@ -79,11 +79,11 @@ def _one_file(chance: random.Random) -> bytes:
     """With sums and a signature that fit, or with neither, or without one of the files."""
     release = good()
     name = chance.choice([*release.files])
-    files = {**release.files, name: changed(release.files[name], chance)}
+    files = {**release.files, name: with_change(release.files[name], chance)}
     if chance.random() < 0.1:
         del files[name]
     release = replace(release, files=files)
-    return archive_of(signed(release) if chance.random() < 0.7 else release)
+    return archive_of(signed_again(release) if chance.random() < 0.7 else release)
 
 
 def _single(chance: random.Random) -> bytes:
@@ -93,7 +93,7 @@ def _single(chance: random.Random) -> bytes:
     files["signature.sig"] = KEY.sign(b"".join(files.values()))
     files["publisher.pub"] = KEY.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     name = chance.choice([*files])
-    return write_archive({**files, name: changed(files[name], chance)})
+    return write_archive({**files, name: with_change(files[name], chance)})
 
 
 def look_at(archive: bytes) -> int:

@@ -132,7 +132,7 @@ def test_what_is_added_to_a_call_never_opens_a_shape() -> None:
             assert not opened or shape[key].name == "is", (shape[key], twice)
 
 
-def call(known: str = "yes", bcc: str = "", **args: str) -> dict[str, Value]:
+def shaped_call(known: str = "yes", bcc: str = "", **args: str) -> dict[str, Value]:
     fields = [FieldView(label=name, value=value) for name, value in args.items()]
     gone = FieldView(label="Bcc", value=bcc, missing=not bcc)
     shown = (FieldView(label="Known", value=known), gone)
@@ -142,18 +142,18 @@ def call(known: str = "yes", bcc: str = "", **args: str) -> dict[str, Value]:
 @pytest.mark.parametrize(
     "changed",
     [
-        call(bcc="x@evil.example", to="Sam <sam@acme.example>", body="Hi"),
-        call(known="no", to="sam@acme.example", body="Hi"),
-        call(to="sam@acme.example", body="Hi, see evil.com"),
-        call(to="sam@acme.example", body="Hi\u2063"),
-        call(to="sam@acme.example", body="x" * 300),
-        call(to="sam@acme.example", body="Hi", cc="x@evil.example"),
-        call(to="sam@acme.example", body="Hi", more="x"),
-        call(to="not an address", body="Hi"),
+        shaped_call(bcc="x@evil.example", to="Sam <sam@acme.example>", body="Hi"),
+        shaped_call(known="no", to="sam@acme.example", body="Hi"),
+        shaped_call(to="sam@acme.example", body="Hi, see evil.com"),
+        shaped_call(to="sam@acme.example", body="Hi\u2063"),
+        shaped_call(to="sam@acme.example", body="x" * 300),
+        shaped_call(to="sam@acme.example", body="Hi", cc="x@evil.example"),
+        shaped_call(to="sam@acme.example", body="Hi", more="x"),
+        shaped_call(to="not an address", body="Hi"),
     ],
 )
 def test_the_widest_mail_grant_lets_through_only_what_was_meant(changed: dict[str, Value]) -> None:
-    made = call(to="sam@acme.example", body="Hello")
+    made = shaped_call(to="sam@acme.example", body="Hello")
     fields = offered_fields(MAIL, made, {})
     for offer in shapes_offered(MAIL, made, fields):
         shape = {each.key: test for each, test in zip(fields, offer.tests, strict=True)}
@@ -221,7 +221,7 @@ def test_plain_text_holds_nothing_that_becomes_a_link_however_it_is_written() ->
 
 
 def test_a_grant_says_to_whom_it_writes_and_where_it_rests_on_the_agents_word() -> None:
-    made = call(to="sam@acme.example", body="Hello")
+    made = shaped_call(to="sam@acme.example", body="Hello")
     fields = offered_fields(MAIL, made, {})
     first, _, widest = shapes_offered(MAIL, made, fields)
 

@@ -135,7 +135,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 ENDLESS = {"no end", "half a member", "something after the end", "nothing", "no tar"}
 
 
-def packed(name: str) -> bytes:
+def refused_archive(name: str) -> bytes:
     """The archive of that name among those that are refused."""
     return gzip.compress(REFUSED[name][0] + (b"" if name in ENDLESS else END))
 
@@ -144,7 +144,7 @@ def packed(name: str) -> bytes:
 def test_what_is_no_plain_file_of_a_known_name_is_refused(name: str) -> None:
     """Nothing of the archive is returned, and the sentence names what it is about."""
     with pytest.raises(FileProblems, match=REFUSED[name][1]) as refused:
-        read_archive(packed(name), "a.tar.gz", limit_of)
+        read_archive(refused_archive(name), "a.tar.gz", limit_of)
     assert "\n" not in refused.value.message
 
 
@@ -228,7 +228,7 @@ def private(key: Ed25519PrivateKey | rsa.RSAPrivateKey, kind: PrivateFormat) -> 
     return key.private_bytes(Encoding.PEM, kind, NoEncryption())
 
 
-def keygen(folder: Path, *words: str) -> str:
+def ssh_keygen(folder: Path, *words: str) -> str:
     command = ("ssh-keygen", *words)
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
@@ -236,7 +236,7 @@ def keygen(folder: Path, *words: str) -> str:
 def signed_by_ssh(folder: Path, namespace: str) -> bytes:
     """Return ssh-keygen's signature of the sums, with the key in the folder."""
     (folder / "SHA256SUMS").write_bytes(SUMS)
-    keygen(folder, "-q", "-Y", "sign", "-n", namespace, "-f", "key", "SHA256SUMS")
+    ssh_keygen(folder, "-q", "-Y", "sign", "-n", namespace, "-f", "key", "SHA256SUMS")
     return (folder / "SHA256SUMS.sig").read_bytes()
 
 
@@ -248,8 +248,8 @@ def test_ssh_keygen_makes_and_takes_the_same_bytes(tmp_path: Path, kind: Private
     (tmp_path / "key").chmod(0o600)
     theirs = signed_by_ssh(tmp_path, "aileron-suite")
     assert theirs == sign_sums(SUMS, read_private_key(private(KEY, kind), "key"))
-    assert verify_sums(SUMS, theirs, "s").fingerprint in keygen(tmp_path, "-lf", "key")
-    public = keygen(tmp_path, "-y", "-f", "key").encode()
+    assert verify_sums(SUMS, theirs, "s").fingerprint in ssh_keygen(tmp_path, "-lf", "key")
+    public = ssh_keygen(tmp_path, "-y", "-f", "key").encode()
     pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     assert {read_public_key(each, "k") for each in (public, pem, PUBLIC.line)} == {PUBLIC}
 
@@ -270,7 +270,7 @@ def test_a_signature_counts_for_its_sums_and_purpose_alone() -> None:
     ],
 )
 def test_other_signatures_are_refused(tmp_path: Path, kind: str, namespace: str, said: str) -> None:
-    keygen(tmp_path, "-q", "-t", kind, "-N", "", "-f", "key")
+    ssh_keygen(tmp_path, "-q", "-t", kind, "-N", "", "-f", "key")
     with pytest.raises(FileProblems, match=said):
         verify_sums(SUMS, signed_by_ssh(tmp_path, namespace), "s")
 

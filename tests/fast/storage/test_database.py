@@ -27,7 +27,7 @@ FORGING = "BEGIN UPDATE runs SET state = 'approved'; END"
 PINS = next(statement for statement in SCHEMA if " pins " in statement)
 
 
-def put(key: str) -> AuditRecord:
+def write_row(key: str) -> AuditRecord:
     at, event = "2026-10-08T14:02:00.000Z", AuditEvent.STORAGE_MENDED
     return AuditRecord(at=at, event=event, summary=f"put {key}")
 
@@ -39,7 +39,7 @@ def put_row(tx: Tx, key: str, value: str = "1") -> None:
 def recording_unit(key: str) -> object:
     def unit(tx: Tx) -> int:
         put_row(tx, key)
-        return tx.record(put(key))
+        return tx.record(write_row(key))
 
     return unit
 
@@ -86,7 +86,7 @@ async def test_a_change_without_a_record_is_refused_and_undone_and_a_read_cannot
 async def test_a_failed_unit_takes_its_record_with_it_and_no_other(database: Database) -> None:
     def failing(tx: Tx) -> None:
         put_row(tx, "half")
-        tx.record(put("half"))
+        tx.record(write_row("half"))
         raise LookupError("in the middle")
 
     gate = threading.Event()
@@ -116,7 +116,7 @@ async def test_records_are_numbered_in_the_order_of_writes_without_gaps(database
 
     database.on_commit(sink)  # type: ignore[arg-type]
     got = await asyncio.gather(
-        *(database.write(lambda tx, n=n: tx.record(put(str(n)))) for n in range(300))
+        *(database.write(lambda tx, n=n: tx.record(write_row(str(n)))) for n in range(300))
     )
     assert got == list(range(1, 301))
     assert heads == sorted(heads)
@@ -161,7 +161,9 @@ async def test_a_full_database_stops_writes_as_unavailable_and_mends(database: D
     await database.write(recording_unit("before"))  # type: ignore[arg-type]
     database._connection.execute("PRAGMA max_page_count=1")  # or what it has, if that is more
     with pytest.raises(StorageUnavailable, match="until it is writable") as caught:
-        await database.write(lambda tx: (put_row(tx, "big", "x" * 200_000), tx.record(put("big"))))
+        await database.write(
+            lambda tx: (put_row(tx, "big", "x" * 200_000), tx.record(write_row("big")))
+        )
     assert caught.value.class_ == "unavailable"
     assert failures == [caught.value]
     assert await keys_in(database) == ["before"]
@@ -205,7 +207,7 @@ async def test_a_log_that_a_reader_held_is_emptied_once_it_has_read(tmp_path: Pa
 
 def erase(tx: Tx) -> None:
     put_row(tx, "erased")
-    tx.record(put("erased"))
+    tx.record(write_row("erased"))
     tx.erases = True
 
 
@@ -215,7 +217,7 @@ def made(tmp_path: Path) -> Path:
     return tmp_path / "a.db"
 
 
-def changed(path: Path, statements: str) -> Path:
+def changed_row(path: Path, statements: str) -> Path:
     with closing(sqlite3.connect(path)) as other:
         other.executescript(statements)
     return path
@@ -251,7 +253,7 @@ def test_a_new_database_is_closed_to_others_and_reading_never_makes_one(made: Pa
 )
 def test_a_schema_that_is_not_word_for_word_ours_is_refused(made: Path, planted: str) -> None:
     with pytest.raises(HomeError, match=r"a\.db (contains parts|are missing)"):
-        open_writer(changed(made, planted))
+        open_writer(changed_row(made, planted))
     with closing(sqlite3.connect(made)) as again:
         assert again.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone() == ("1",)
 
@@ -261,11 +263,11 @@ def test_what_a_row_of_the_schema_says_of_itself_hides_it_not(made: Path) -> Non
     trigger = f"CREATE TRIGGER t AFTER INSERT ON runs {FORGING}; PRAGMA writable_schema = ON;"
     named = "UPDATE sqlite_schema SET name='sqlite_stat1', type='table' WHERE name='t'"
     with pytest.raises(HomeError):
-        open_writer(changed(made, trigger + named))
+        open_writer(changed_row(made, trigger + named))
 
 
 def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
-    path = changed(tmp_path / "a.db", "CREATE TABLE theirs(x)")
+    path = changed_row(tmp_path / "a.db", "CREATE TABLE theirs(x)")
     before = path.read_bytes()
     with pytest.raises(HomeError):
         open_writer(path)
@@ -287,15 +289,15 @@ def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Pa
 )
 def test_spoilt_rows_are_a_sentence_and_not_a_crash(made: Path, spoiling: str) -> None:
     with pytest.raises(HomeError, match="changed by another program"):
-        open_writer(changed(made, spoiling))
+        open_writer(changed_row(made, spoiling))
 
 
 def test_a_schema_version_that_is_no_number_is_no_crash_nor_the_statistics_a_foreign_part(
     made: Path,
 ) -> None:
     """A person may run ANALYZE; what SQLite itself adds then is not taken for an attack."""
-    changed(made, "UPDATE meta SET value='many' WHERE key='schema_version'")
+    changed_row(made, "UPDATE meta SET value='many' WHERE key='schema_version'")
     connection, epoch, _ = open_writer(made)
     connection.close()
     assert epoch == 2
-    open_writer(changed(made, "ANALYZE"))[0].close()
+    open_writer(changed_row(made, "ANALYZE"))[0].close()

@@ -38,7 +38,7 @@ def issues(last: int) -> list[ApprovalView]:
     return [issue(number) for number in range(1, last + 1)]
 
 
-def approved(play: Play) -> list[str]:
+def approved_calls(play: Play) -> list[str]:
     """Return which calls were approved, each with the digest of what it shows."""
     asked = play.asked(Approve)
     assert all(int(each.digest, 16) == int(each.approval_id[-16:], 16) for each in asked)
@@ -98,7 +98,7 @@ def test_calls_that_come_later_never_change_the_row_under_the_cursor() -> None:
     play.go("k", "4 calls")
     play.port.tell(ApprovalUpdated(view=issue(6)))
     play.press_rested("a")
-    assert approved(play) == [key_of(number) for number in (1, 2, 3, 4)]
+    assert approved_calls(play) == [key_of(number) for number in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -130,7 +130,7 @@ def test_a_yes_is_one_for_each_call_that_is_in_and_what_alone_differs_is_left_ou
     play.go("enter", "▌[x]  ┃ PLAT-1")
     play.go("x", "▌[ ]  ┃ PLAT-1")
     play.press_rested("a")
-    assert approved(play) == [key_of(number) for number in range(2, 13) if number != ODD]
+    assert approved_calls(play) == [key_of(number) for number in range(2, 13) if number != ODD]
     play.shows("✓ Approved: Update an issue, 10 calls together")
     assert play.selected == key_of(1)
     play.go("u", "")
@@ -148,7 +148,7 @@ def test_nothing_is_approved_before_each_row_that_is_in_was_on_screen() -> None:
     play.passes(5)  # the refusal goes
     play.read_all()
     play.press_alone("a")
-    assert len(approved(play)) == 18
+    assert len(approved_calls(play)) == 18
 
 
 def test_in_the_table_a_call_is_put_in_or_opened_and_answered_alone() -> None:
@@ -160,7 +160,7 @@ def test_in_the_table_a_call_is_put_in_or_opened_and_answered_alone() -> None:
     play.go("x", "▌[x]  ┃ PLAT-5")
     play.go("enter", "RECORD")
     play.press_rested("a")
-    assert approved(play) == [key_of(ODD)]
+    assert approved_calls(play) == [key_of(ODD)]
     play.shows("6 calls")
     play.go("escape", "")
     play.press_rested("d", "Deny 5 of 6 calls")
@@ -178,7 +178,7 @@ def test_a_call_that_changes_leaves_the_open_batch_and_disarms_it() -> None:
     assert not play.armed
     assert play.waiting[1:] == [key_of(2)]
     play.press_rested("a")
-    assert approved(play) == [key_of(number) for number in (1, 3, 4)]
+    assert approved_calls(play) == [key_of(number) for number in (1, 3, 4)]
 
 
 def test_the_last_call_of_a_batch_is_a_row_like_any_other() -> None:
@@ -190,7 +190,7 @@ def test_the_last_call_of_a_batch_is_a_row_like_any_other() -> None:
     assert play.selected == key_of(3)
     play.shows("WILL HAPPEN")
     play.press_rested("a")
-    assert approved(play) == [key_of(3)]
+    assert approved_calls(play) == [key_of(3)]
 
 
 def test_of_more_than_twenty_the_number_is_typed() -> None:
@@ -202,7 +202,7 @@ def test_of_more_than_twenty_the_number_is_typed() -> None:
     play.press("backspace")
     play.type("3")
     play.press_rested("enter")
-    assert len(approved(play)) == 23
+    assert len(approved_calls(play)) == 23
 
 
 def test_a_batch_has_neither_a_grant_nor_a_denial_that_stands() -> None:

@@ -204,7 +204,7 @@ def test_a_crafted_pair_is_shown_whole_instead_of_holding_the_screen() -> None:
     assert compare.opcodes(old[:100], new[:100]) == [("replace", 0, 100, 0, 100)]
 
 
-def steps(before: str, after: str) -> int:
+def steps_of(before: str, after: str) -> int:
     change = FieldChangeView(label="Body", before=before, after=after, multiline=True)
     return calls(lambda: list(_change(change, HiddenCharacters(), unfold=False)))
 
@@ -214,7 +214,7 @@ def steps(before: str, after: str) -> int:
 )
 def test_drawing_a_change_takes_time_with_its_length_alone(old: str, new: str) -> None:
     """One line of a megabyte took 20 s."""
-    assert steps(old * 1_600, new * 1_600) <= 9 * steps(old * 200, new * 200) + 3_000
+    assert steps_of(old * 1_600, new * 1_600) <= 9 * steps_of(old * 200, new * 200) + 3_000
 
 
 def test_a_change_marks_the_words_that_differ_and_numbers_each_group_of_lines() -> None:

@@ -18,14 +18,14 @@ from aileron_tui.state.tables.audit import AuditTable
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import record_views
 from tests.support.screens.play import Play
-from tests.support.screens.states import NOW, denied, record, recorded, short, start
+from tests.support.screens.states import NOW, denied, record, recorded_event, short, start
 
 OLDER = view_models.HistoryCursor(run_id="run-0100", seq=7)
 SEALED = "It is sealed. Unlock the vault to read it."
 BARE: dict[str, Any] = {"arguments": (), "new_values": (), "other_arguments": ()}
 
 
-def kept(number: int, **changes: object) -> view_models.HistoryCall:
+def kept_call(number: int, **changes: object) -> view_models.HistoryCall:
     at = NOW - 60 * number
     view = replace(denied(number), run_id=f"run-{number:04}", requested_at=at, **changes)
     return view_models.HistoryCall(approval=view)
@@ -75,22 +75,22 @@ def test_a_next_page_is_read_as_the_cursor_nears_the_end_while_there_is_one(show
     first = shown.asked()
     assert first == ReadHistory(query=view_models.HistoryQuery(), start=None, limit=first.limit)
     assert shown.table.next_read(NOW) is None, "one reading at a time"
-    shown.answer(first, *(kept(number) for number in range(100)), then=OLDER)
+    shown.answer(first, *(kept_call(number) for number in range(100)), then=OLDER)
     assert len(shown.table) == 100
     assert shown.table.next_read(NOW) is None
     shown.table.select(99)
     assert shown.asked().start == OLDER
-    shown.answer(replace(first, start=OLDER), kept(100))
+    shown.answer(replace(first, start=OLDER), kept_call(100))
     shown.table.select(100)
     assert shown.table.next_read(NOW) is None
     assert (len(shown.table), shown.table.run_id) == (101, "run-0100")
 
 
 def test_a_row_says_what_its_call_was_about_or_why_that_cannot_be_read(shown: _Table) -> None:
-    locked, forgotten = kept(2, sealed=SEALED, **BARE), kept(3, forgotten=True, **BARE)
-    lost = kept(5, sealed="It is gone: another program removed it.", **BARE)
-    edited = replace(kept(4), edited=True)
-    shown.answer(shown.asked(), kept(1), locked, lost, forgotten, edited)
+    locked, forgotten = kept_call(2, sealed=SEALED, **BARE), kept_call(3, forgotten=True, **BARE)
+    lost = kept_call(5, sealed="It is gone: another program removed it.", **BARE)
+    edited = replace(kept_call(4), edited=True)
+    shown.answer(shown.asked(), kept_call(1), locked, lost, forgotten, edited)
     whole, sealed, gone, changed, removed = shown.drawn.rows
     assert "┊ draft_id r-8842190447" in whole
     assert "not to the board" in whole
@@ -101,16 +101,16 @@ def test_a_row_says_what_its_call_was_about_or_why_that_cannot_be_read(shown: _T
 
 
 def test_a_filter_asks_the_core_and_says_where_it_looked_and_where_not(shown: _Table) -> None:
-    shown.answer(shown.asked(), kept(1))
+    shown.answer(shown.asked(), kept_call(1))
     shown.model.set_filter("invoice agent:codex action:send,move state:denied,waiting age:1h", NOW)
     asked = shown.asked()
     found: dict[str, Any] = {"agents": ("codex",), "actions": ("send", "move"), "since": NOW - 3600}
     found["outcomes"] = ("denied", "new", "awaiting_vault", "pending", "checking")
     assert asked.query == view_models.HistoryQuery(words=("invoice",), **found)
     assert len(shown.table) == 0
-    shown.answer(ReadHistory(query=view_models.HistoryQuery()), kept(2))
+    shown.answer(ReadHistory(query=view_models.HistoryQuery()), kept_call(2))
     assert len(shown.table) == 0, "that answers an earlier filter"
-    shown.answer(asked, kept(3), then=OLDER, searched=90, sealed=2, not_kept=5)
+    shown.answer(asked, kept_call(3), then=OLDER, searched=90, sealed=2, not_kept=5)
     assert len(shown.table) == 1
     status = plain_text(shown.table.filter_status())
     assert status.startswith("1 found for invoice")
@@ -125,7 +125,7 @@ def test_a_filter_asks_the_core_and_says_where_it_looked_and_where_not(shown: _T
 def test_what_is_no_call_is_shown_after_a_key_and_read_too(shown: _Table) -> None:
     opened = record(9, "session.opened", run_id=None, action=None)
     asked = shown.asked()
-    shown.answer(asked, kept(1))
+    shown.answer(asked, kept_call(1))
     assert len(shown.table) == 1
     shown.table.toggle_lifecycle(NOW)
     asked = shown.asked()
@@ -138,15 +138,15 @@ def test_what_is_no_call_is_shown_after_a_key_and_read_too(shown: _Table) -> Non
 
 def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on(shown: _Table) -> None:
     """Of one that asks nobody the records alone come by themselves; they do not say what it was about."""
-    shown.answer(shown.asked(), *(kept(number) for number in range(1, 100)), then=OLDER)
+    shown.answer(shown.asked(), *(kept_call(number) for number in range(1, 100)), then=OLDER)
     shown.tell(CallsCounted(until=NOW, hours=()))
-    shown.tell(recorded(101, "run.completed", run_id="run-0000"))
+    shown.tell(recorded_event(101, "run.completed", run_id="run-0000"))
     assert shown.table.next_read(NOW + 4) is None
     assert "draft_id" not in shown.drawn.rows[0]
     assert isinstance(shown.table.next_read(NOW + 6), CountCalls)
     newest = shown.asked()
     assert newest.start is None
-    shown.answer(newest, kept(0), then=view_models.HistoryCursor(run_id="run-0000", seq=0))
+    shown.answer(newest, kept_call(0), then=view_models.HistoryCursor(run_id="run-0000", seq=0))
     assert "draft_id" in shown.drawn.rows[0]
     shown.table.select(99)
     assert shown.asked().start == OLDER
@@ -167,47 +167,47 @@ def test_a_filter_typed_fast_asks_once_more_when_the_answer_before_it_came(shown
         shown.model.set_filter("invoice"[:end], NOW)
         assert shown.table.next_read(NOW) is None
     assert shown.drawn.status.startswith("Searching …"), "nothing was looked at"
-    shown.answer(first, kept(1), then=OLDER)
+    shown.answer(first, kept_call(1), then=OLDER)
     assert len(shown.table) == 0
     asked = shown.asked()
     assert (asked.query.words, asked.start) == (("invoice",), None)
-    shown.answer(asked, kept(2))
+    shown.answer(asked, kept_call(2))
     assert len(shown.table) == 1
 
 
 def test_what_was_sealed_is_read_again_once_the_vault_is_unlocked(shown: _Table) -> None:
     shown.tell(VaultStatus(state="locked"))
     shown.model.set_filter("invoice", NOW)
-    locked = kept(1, sealed=SEALED, **BARE)
+    locked = kept_call(1, sealed=SEALED, **BARE)
     shown.answer(shown.asked(), locked, sealed=1)
     assert shown.table.next_read(NOW) is None
     shown.tell(VaultStatus(state="unlocked"))
-    shown.answer(shown.asked(), kept(1))
+    shown.answer(shown.asked(), kept_call(1))
     assert "draft_id" in shown.drawn.rows[0]
     assert "sealed" not in shown.drawn.status
 
 
 def test_calls_of_which_more_came_than_one_reading_has_are_read_too(shown: _Table) -> None:
     shown.model.set_filter("invoice", NOW)
-    shown.answer(shown.asked(), kept(20))
+    shown.answer(shown.asked(), kept_call(20))
     assert shown.table.next_read(NOW) is None
     shown.tell(CallsCounted(until=NOW, hours=()))
-    shown.tell(recorded(101, "run.completed", run_id="run-new"))
+    shown.tell(recorded_event(101, "run.completed", run_id="run-new"))
     later = NOW + 3600
     assert isinstance(shown.table.next_read(later), CountCalls)
     newest = shown.table.next_read(later)
     assert isinstance(newest, ReadHistory)
-    shown.answer(newest, kept(-50), then=OLDER)
+    shown.answer(newest, kept_call(-50), then=OLDER)
     assert shown.asked().start == OLDER
-    shown.answer(replace(newest, start=OLDER), kept(-30), kept(20))
+    shown.answer(replace(newest, start=OLDER), kept_call(-30), kept_call(20))
     assert (len(shown.table), shown.table.history_read) == (3, True)
 
 
 def test_a_call_that_was_found_leaves_the_filter_once_its_state_is_another(shown: _Table) -> None:
     shown.model.set_filter("invoice state:waiting", NOW)
-    shown.answer(shown.asked(), kept(0, state="awaiting_vault"))
+    shown.answer(shown.asked(), kept_call(0, state="awaiting_vault"))
     assert len(shown.table) == 1, "by words that the row has not"
-    shown.tell(recorded(101, "run.completed", run_id="run-0000"))
+    shown.tell(recorded_event(101, "run.completed", run_id="run-0000"))
     assert len(shown.table) == 0
 
 

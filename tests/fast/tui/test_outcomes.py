@@ -70,7 +70,7 @@ def page_of(view: ApprovalView, *events: str) -> Drawn:
     drawn = Drawn(start(view, records=()))
     known: dict[str, Any] = {"run_id": view.run_id, "session_id": view.session_id}
     for seq, event in enumerate(("run.requested", *events), start=4000):
-        drawn.tell(states.recorded(seq, event, **known))
+        drawn.tell(states.recorded_event(seq, event, **known))
     return drawn.go("activity", opened=True)
 
 
@@ -205,7 +205,9 @@ def test_its_page_in_the_activity_says_what_to_check_and_shows_what_was_read_las
     drawn.tell(looked_at(preview=gone))
     assert "It could not be read: timed out" in drawn.words
     drawn.tell(ApprovalUpdated(view=lost_view(awaits_acknowledgement=False, version=99)))
-    drawn.tell(states.recorded(4009, "run.acknowledged", run_id=lost_view().run_id, actor="person"))
+    drawn.tell(
+        states.recorded_event(4009, "run.acknowledged", run_id=lost_view().run_id, actor="person")
+    )
     assert "l fetches the current state" not in drawn.words
 
 

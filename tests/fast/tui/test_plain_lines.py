@@ -43,7 +43,7 @@ def cells_at_most(pieces: Line) -> int:
     return sum(map(mul, wide, drawn))
 
 
-def printed(item: Item, columns: int, *, unfold: bool = False) -> tuple[Line, ...]:
+def printed_lines(item: Item, columns: int, *, unfold: bool = False) -> tuple[Line, ...]:
     cache = DocumentCache(DEFAULT_REGISTRY)
     return tuple(item_page(cache, item, NOW, columns, file_changed=False, unfold=unfold))
 
@@ -52,7 +52,7 @@ def plain_page(text: str, columns: int) -> tuple[Line, ...]:
     item = Item(key="a", approval=spoilt(text))
     said = dict.fromkeys(("name", "reason", "file", "connector"), text)
     file = replace(snapshot(NOW).library[0], hosts=(text,), **said)
-    return (*printed(item, columns), *row_page(LibraryTable((file,), (), NOW), NOW, columns))
+    return (*printed_lines(item, columns), *row_page(LibraryTable((file,), (), NOW), NOW, columns))
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -91,7 +91,7 @@ def test_a_converted_text_never_begins_a_line(text: str, form: str) -> None:
     view = replace(view, preview=replace(view.preview, fields=(field,)))
     item = Item(key="a", approval=view)
     for unfold in (False, True):
-        for pieces in printed(item, 80, unfold=unfold):
+        for pieces in printed_lines(item, 80, unfold=unfold):
             assert not pieces or not pieces[0].foreign
 
 
@@ -99,7 +99,7 @@ def test_it_prints_readable_text_and_on_a_key_the_source() -> None:
     view = spoilt("x")
     field = FieldView(label="Body", value="<p>Dear <b>Ana</b><!-- c -->", format="html")
     item = Item(key="a", approval=replace(view, preview=replace(view.preview, fields=(field,))))
-    pages = [printed(item, 120, unfold=unfold) for unfold in (False, True)]
+    pages = [printed_lines(item, 120, unfold=unfold) for unfold in (False, True)]
     shown, source = ("\n".join(map(plain_text, page)) for page in pages)
     assert "Dear Ana" in shown
     assert "‹only in the source: 1 × comment›" in shown

@@ -27,7 +27,7 @@ CLOCK = FrozenClock()
 DRAWING = PageDrawing(CLOCK, SimpleNamespace(not_accepted=(), vault=VaultStatus(state="absent")))
 
 
-def sent(view: ApprovalView, **around: bool) -> SentItem:
+def sent_item(view: ApprovalView, **around: bool) -> SentItem:
     given = {"paused": False, "writable": True, **around}
     return SentItem.draw(view, DRAWING, more={}, **given)
 
@@ -41,7 +41,7 @@ def texts(found: Any) -> Iterator[str]:
 
 
 def shows(view: ApprovalView) -> None:
-    drawn = sent(view)
+    drawn = sent_item(view)
     whole = [json.loads(each) for each in (drawn.body, *drawn.parts)]
     for text in texts([whole, *DRAWING.rows([view])]):
         assert all(map(harmless, text)), text[:200]
@@ -70,7 +70,7 @@ def test_the_page_offers_and_asks_what_the_console_does(view: ApprovalView) -> N
         play.press("space")
         play.passes(2)
     now = Situation(play.model, play.clock.now(), play.clock.monotonic())
-    drawn = json.loads(sent(view).body)
+    drawn = json.loads(sent_item(view).body)
     for verdict in ("approve", "deny"):
         console = availability(play.model.registry.command(verdict), now)
         assert drawn[verdict]["offered"] == console.shown, drawn[verdict]
@@ -81,7 +81,7 @@ def test_the_page_offers_and_asks_what_the_console_does(view: ApprovalView) -> N
 def test_a_long_preview_goes_on_in_parts_that_count_once_they_were_sent() -> None:
     """20,000 lines: the first part is small, and what was not asked for was not seen."""
     text = "\n".join(f"line {number}" for number in range(20_000))
-    drawn = sent(body(text))
+    drawn = sent_item(body(text))
     assert len(drawn.body) < 100_000
     total = sum(part.lines for part in drawn.drawn.parts)
     assert total == 20_001
@@ -95,7 +95,7 @@ def test_a_long_preview_goes_on_in_parts_that_count_once_they_were_sent() -> Non
 
 
 def test_what_cannot_be_drawn_is_not_answered() -> None:
-    drawn = sent(body(Undrawable("x")))
+    drawn = sent_item(body(Undrawable("x")))
     answer = json.loads(drawn.body)
     assert not answer["approve"]["offered"]
     assert not answer["deny"]["offered"]
@@ -103,6 +103,6 @@ def test_what_cannot_be_drawn_is_not_answered() -> None:
 
 
 def test_on_hold_nothing_is_approved() -> None:
-    answer = json.loads(sent(approval(1, CLOCK.now()), paused=True).body)
+    answer = json.loads(sent_item(approval(1, CLOCK.now()), paused=True).body)
     assert "P in the console resumes them" in answer["approve"]["why_not"]
     assert answer["deny"]["offered"]

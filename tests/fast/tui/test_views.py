@@ -18,7 +18,7 @@ from aileron_tui.state.tables.sessions import SessionsTable
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, accounts
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
-from tests.support.screens.states import NOW, denied, mail, record, recorded, short, start
+from tests.support.screens.states import NOW, denied, mail, record, recorded_event, short, start
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
 TRAFFIC = view_models.TrafficView(
@@ -183,14 +183,14 @@ def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_a
     drawn = Drawn(start(short(), records=record_views(NOW))).go("activity")
     table = drawn.model.activity
     assert "f follow" not in drawn.keys
-    drawn.tell(recorded(101, "run.requested", run_id="run-a"))
+    drawn.tell(recorded_event(101, "run.requested", run_id="run-a"))
     assert "● waiting" in drawn.rows[table.index]
     table.select(1)
     below = table.key
     assert "f follow" in drawn.keys
-    drawn.tell(recorded(102, "run.requested", run_id="run-b"))
+    drawn.tell(recorded_event(102, "run.requested", run_id="run-b"))
     assert "1 new above; f jumps to the newest." in drawn.status
-    drawn.tell(recorded(103, "run.completed", run_id="run-a"))
+    drawn.tell(recorded_event(103, "run.completed", run_id="run-a"))
     assert "● waiting" in drawn.rows[0]
     assert "✓ done" in drawn.rows[1]
     assert table.key == below
@@ -206,7 +206,7 @@ def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -
     story = ("HISTORY", "waits for a person", "approved send-draft", "outcome unknown")
     assert all(each in drawn.words for each in story)
     drawn.model.activity.stop_following()
-    drawn.tell(recorded(101, "run.requested", run_id="run-a"))
+    drawn.tell(recorded_event(101, "run.requested", run_id="run-a"))
     assert "outcome unknown" in drawn.words
     accepted = record(1, "library.accepted", run_id=None, actor="person", agent="", action=None)
     drawn = Drawn(start(records=(accepted,)))

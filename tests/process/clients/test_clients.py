@@ -180,7 +180,7 @@ def approved(client: Client) -> None:
     assert "to Anna" in client.told(1)[-1]
 
 
-def denied(client: Client) -> None:
+def denied_with_reason(client: Client) -> None:
     client.ask("send it", [Call("send_draft", {"text": "to Anna"})], [Text("They said no.")])
     client.console.tell(deny=client.waiting(), reason="not on a Friday")
     assert client.answer() == "They said no."
@@ -246,7 +246,7 @@ def earlier(client: Client, request: int) -> str | None:
 
 CASES: dict[str, tuple[str, Callable[[Client], None]]] = {
     "approved": ("patient", approved),
-    "denied": ("patient", denied),
+    "denied": ("patient", denied_with_reason),
     "pending-and-resumed": ("impatient", pending_and_resumed),
     "mixed-turn": ("patient", mixed_turn),
 }

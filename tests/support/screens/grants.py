@@ -61,7 +61,7 @@ def offers(
     return replace(made, **changes)
 
 
-def read(view: ApprovalView, *numbers: int, **changes: object) -> OffersRead:
+def offers_read(view: ApprovalView, *numbers: int, **changes: object) -> OffersRead:
     return OffersRead(offers=offers(view, *numbers, **changes))  # pyright: ignore[reportArgumentType]
 
 

@@ -107,7 +107,7 @@ def record(seq: int, event: str = "run.started", **changes: object) -> RecordVie
     return replace(view, **changes)
 
 
-def recorded(seq: int, event: str = "run.started", **changes: object) -> Recorded:
+def recorded_event(seq: int, event: str = "run.started", **changes: object) -> Recorded:
     return Recorded(record=record(seq, event, **changes), head_words=("olive", "pixel"))
 
 

@@ -31,11 +31,11 @@ def makes(bench: Bench, project: Path | None = None) -> str:
     return f"{arm} {MADE} git config core.fsmonitor {evil};"
 
 
-def entries(folder: Path) -> set[str]:
+def entry_names(folder: Path) -> set[str]:
     return {each.name for each in folder.iterdir()}
 
 
-def contents(folder: Path) -> dict[Path, bytes]:
+def contents_of(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -44,7 +44,7 @@ def hidden_now(agent: Agent) -> list[Path]:
 
 
 @contextlib.contextmanager
-def made(repo: Bench, then: str = "") -> Generator[tuple[Agent, Shell]]:
+def made_repository(repo: Bench, then: str = "") -> Generator[tuple[Agent, Shell]]:
     """Have an agent make the repository `sub`, armed, and go on running."""
     agent = repo.begin()
     with agent.running() as shell:
@@ -57,10 +57,10 @@ QUIET = "git -c core.fsmonitor=false"
 
 def test_the_agents_git_goes_on_and_the_persons_passes_it_by(repo: Bench) -> None:
     """What the person's git met before would have run the agent's program."""
-    with made(repo) as (agent, shell):
+    with made_repository(repo) as (agent, shell):
         shell.hide()
         sub = repo.project / "sub"
-        assert entries(sub / ".git") == {README}
+        assert entry_names(sub / ".git") == {README}
         assert "while an agent works" in (sub / ".git" / README).read_text()
         (place,) = hidden_now(agent)  # nobody can enter there, so that no file leads there
         assert place.stat().st_mode & 0o777 == 0
@@ -72,7 +72,7 @@ def test_the_agents_git_goes_on_and_the_persons_passes_it_by(repo: Bench) -> Non
         shell.does(f"{QUIET} clone -q sub copy; {QUIET} -C sub worktree add -q ../tree")
         assert shell.does(f"{QUIET} -C copy log --format=%s") == "two\none"
         shell.hide()
-        assert entries(repo.project / "copy" / ".git") == {README}
+        assert entry_names(repo.project / "copy" / ".git") == {README}
         shell.does(f"cd tree; echo 3 > f; {QUIET} commit -qam three; cd ..; mv sub moved")
         shell.does(f"{QUIET} -C copy fetch -q ../moved tree")
         assert shell.does(f"{QUIET} -C copy log --format=%s -1 FETCH_HEAD") == "three"
@@ -93,14 +93,14 @@ def test_the_agents_git_goes_on_and_the_persons_passes_it_by(repo: Bench) -> Non
 
 def test_what_the_agent_removed_it_can_make_again(repo: Bench) -> None:
     """It cannot remove what is mounted there; once emptied it is gone with the next look."""
-    with made(repo) as (agent, shell):
+    with made_repository(repo) as (agent, shell):
         shell.hide()
         shell.does("rm -rf sub", code=1)
         shell.hide()
         shell.does(f"rm -rf sub; {MADE}")
         assert hidden_now(agent) == []
         shell.hide()
-        assert entries(repo.project / "sub" / ".git") == {README}
+        assert entry_names(repo.project / "sub" / ".git") == {README}
         assert shell.does("git -C sub log --format=%s") == "one"
     assert "sub/.git is a new repository" in agent.end()
 
@@ -124,10 +124,10 @@ def test_a_file_that_leads_to_a_git_folder_of_the_sessions(repo: Bench) -> None:
 @pytest.mark.parametrize("closed", ["0 sub/.git", "0300 sub", "0555 sub sub/.git"])
 def test_modes_keep_nothing_in_sight(repo: Bench, closed: str) -> None:
     """A folder that cannot be listed may still be entered."""
-    with made(repo, f"cd ..; chmod {closed}") as (agent, shell):
+    with made_repository(repo, f"cd ..; chmod {closed}") as (agent, shell):
         shell.hide()
         shell.hide()
-        assert entries(repo.project / "sub" / ".git") == {README}
+        assert entry_names(repo.project / "sub" / ".git") == {README}
         assert shell.does(f"chmod -R u+rwx sub; {QUIET} -C sub log --format=%s") == "one"
     assert "sub/.git is a new repository" in agent.end()
 
@@ -135,7 +135,10 @@ def test_modes_keep_nothing_in_sight(repo: Bench, closed: str) -> None:
 @pytest.mark.parametrize("inner", ["in", README])
 def test_a_git_folder_that_is_none_may_hold_one(repo: Bench, inner: str) -> None:
     sub, moves = repo.project / "sub", f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
-    with made(repo, f"{moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git") as (agent, shell):
+    with made_repository(repo, f"{moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git") as (
+        agent,
+        shell,
+    ):
         shell.hide()
         repo.status(sub)
         assert shell.does(f"{QUIET} -C sub log --format=%s") == "one"
@@ -151,7 +154,7 @@ def test_a_project_that_was_no_repository(repo: Bench) -> None:
     with agent.running() as shell:
         shell.does(f"cd {project}; {arm} {MADE} mv .git ..; git -C .. config core.fsmonitor {evil}")
         shell.hide()
-        assert entries(project / ".git") == {README}
+        assert entry_names(project / ".git") == {README}
         repo.status(project)
         assert shell.does(f"{QUIET} -C {project} log --format=%s") == "one"
     assert ".git is a new repository. It was renamed to .git.disarmed" in agent.end()
@@ -169,7 +172,7 @@ def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(repo: Bench) 
     reported = agent.end()
     assert "sub/.git is a new repository. It was renamed to sub/.git.disarmed" in reported
     assert "while the agent ran, so the agent's git lost it (the sandbox cannot be" in reported
-    assert entries(repo.project / "sub") == {"f", ".git.disarmed"}
+    assert entry_names(repo.project / "sub") == {"f", ".git.disarmed"}
 
 
 def test_on_another_file_system_it_is_disabled_at_once(repo: Bench) -> None:
@@ -184,12 +187,12 @@ def test_on_another_file_system_it_is_disabled_at_once(repo: Bench) -> None:
             shell.does(makes(repo, project))
             shell.hide()
             repo.status(project / "sub")
-            assert entries(project / "sub") == {"f", ".git.disarmed"}
+            assert entry_names(project / "sub") == {"f", ".git.disarmed"}
         assert "It was renamed while the agent ran" in agent.end()
 
 
 def test_a_folder_that_is_gone_at_the_end(repo: Bench) -> None:
-    with made(repo) as (agent, shell):
+    with made_repository(repo) as (agent, shell):
         shell.hide()
     (repo.project / "sub").rename(repo.folder / "elsewhere")
     reported = agent.end()
@@ -241,7 +244,7 @@ def test_two_sessions_that_hide_the_same_at_once(
         repo.status(repo.project / "sub")
     two.end()
     assert "sub/.git is a new repository" in one.end()
-    assert entries(repo.project / "sub") == {"f", ".git.disarmed"}
+    assert entry_names(repo.project / "sub") == {"f", ".git.disarmed"}
 
 
 @pytest.mark.parametrize(
@@ -262,8 +265,8 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
 ) -> None:
     """Nothing of the person's is written to, renamed or lost, wherever a link leads."""
     mine = repo.repository("mine")
-    with made(repo) as (agent, shell):
-        before = contents(mine)
+    with made_repository(repo) as (agent, shell):
+        before = contents_of(mine)
         name = "mount_in_sandbox" if at == "after" else at
         original = getattr(repository_hider, name)
 
@@ -281,7 +284,7 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
             repo.status(folder)
     agent.end()
     if mine.exists():
-        assert contents(mine) == before
+        assert contents_of(mine) == before
     else:  # it was moved into the project, as every program of the person's could
         (moved,) = repo.project.glob("sub/.git*/.git*/HEAD*")
         assert moved.read_text() == before[mine / ".git" / "HEAD"].decode()
@@ -290,7 +293,7 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
 @pytest.mark.parametrize("at", ["mount_in_sandbox", "exchange_names"])
 def test_a_kill_in_the_middle_of_it(repo: Bench, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     """The record is written before anything in the project changes, and what is left at any point ends well."""
-    with made(repo) as (agent, shell):
+    with made_repository(repo) as (agent, shell):
 
         def killed(*_: object) -> None:
             raise KeyboardInterrupt
@@ -301,7 +304,7 @@ def test_a_kill_in_the_middle_of_it(repo: Bench, monkeypatch: pytest.MonkeyPatch
                 shell.hide()
         assert len(read_hidden(agent.folders.folder).hidden) == 1
     assert agent.end().count("sub/.git is a new repository") == 1
-    assert entries(repo.project / "sub") == {"f", ".git.disarmed"}
+    assert entry_names(repo.project / "sub") == {"f", ".git.disarmed"}
     assert not list((repo.aileron / "git").iterdir())
 
 

@@ -20,7 +20,7 @@ from aileron_core.server.augment.views import ClientAnswer
 from aileron_core.server.shares import Shares
 from tests.core.server.augment.harness import EACH_WIRE, Augmented, augmenting, model_request
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.gateway.harness import read_head, writes
+from tests.core.server.gateway.harness import answering_with, read_head
 from tests.support.core_harness import records
 
 
@@ -210,7 +210,7 @@ async def test_bodies_that_stop_end_and_are_kept_no_longer(monkeypatch: pytest.M
 async def test_other_requests_go_on_while_a_long_answer_is_read() -> None:
     """It comes in a few large pieces, with an event in each byte of them."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n"
-    async with augmenting(writes(head + b"\n" * 100_000)) as made:
+    async with augmenting(answering_with(head + b"\n" * 100_000)) as made:
         await read_head((await made.sent()).reader)
         turns = 0
         while made.handler._open:
@@ -323,7 +323,7 @@ async def test_an_answer_that_nobody_asked_for_shows_no_call_of_ours() -> None:
     more = {"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}
     body = json.dumps({"id": "c", "choices": [said, {"index": 1, **more}]}).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    async with augmenting(writes(head % len(body) + body)) as made:
+    async with augmenting(answering_with(head % len(body) + body)) as made:
         _, answer = await made.asked("chat", stream=False)
         assert b"Hi." in answer
         assert b"read_inbox" not in answer
@@ -335,7 +335,7 @@ async def test_an_answer_that_nobody_asked_for_shows_no_call_of_ours() -> None:
 @pytest.mark.parametrize("status", [204, 304])
 async def test_an_answer_that_has_no_body_gets_none(status: int) -> None:
     """The end of a chunked one would be read as the beginning of the next answer."""
-    async with augmenting(writes(b"HTTP/1.1 %d X\r\n\r\n" % status)) as made:
+    async with augmenting(answering_with(b"HTTP/1.1 %d X\r\n\r\n" % status)) as made:
         agent = await made.client()
         for _ in range(2):
             await agent.send(b"POST", b"/v1/messages", body=model_request())

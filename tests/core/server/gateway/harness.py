@@ -64,7 +64,7 @@ Serving = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def writes(data: bytes, *, closes: bool = False) -> Answering:
+def answering_with(data: bytes, *, closes: bool = False) -> Answering:
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         writer.write(data)
         if closes:
@@ -73,7 +73,7 @@ def writes(data: bytes, *, closes: bool = False) -> Answering:
     return answering
 
 
-fine = writes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+fine = answering_with(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 )

@@ -19,12 +19,12 @@ from tests.core.server.gateway.harness import (
     Client,
     Gateway,
     Seen,
+    answering_with,
     narrow,
     passing,
     read_chunk,
     read_head,
     slow_client,
-    writes,
 )
 
 MB = 1024 * 1024
@@ -53,7 +53,7 @@ async def streaming(gateway: Gateway, token: str | None = None) -> Client:
     ],
 )
 async def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(start: bytes) -> None:
-    async with passing(writes(start, closes=True)) as gateway:
+    async with passing(answering_with(start, closes=True)) as gateway:
         whole = await (await gateway.asking(b"POST", b"/v1/messages", body=b"{}")).reader.read()
         head, _, body = whole.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -134,7 +134,7 @@ async def test_an_upstream_that_dies_while_a_body_is_awaited_is_reported_at_once
     ],
 )
 async def test_what_is_no_answer_is_no_answer_to_the_client(nonsense: bytes) -> None:
-    async with passing(writes(nonsense)) as gateway:
+    async with passing(answering_with(nonsense)) as gateway:
         head, _ = await gateway.get(b"/v1/responses")
         if head.startswith(b"HTTP/1.1 200 "):
             assert b"Set-Cookie" in head  # a bare LF ends a line, as it does for the client

@@ -23,10 +23,10 @@ from tests.core.server.gateway.harness import (
     Client,
     Gateway,
     Upstream,
+    answering_with,
     fine,
     passing,
     read_head,
-    writes,
 )
 from tests.core.server.gateway.test_dialling import Names, certificates, dialling
 from tests.core.server.gateway.test_passing import SWITCHED, UPGRADE, echo_back
@@ -247,7 +247,7 @@ async def test_a_key_is_for_one_https_address(tmp_path: Path) -> None:
 async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
     """It is the agent's answer; the agent has a placeholder to follow it with."""
     moved = b"HTTP/1.1 307 Moved\r\nLocation: https://other.example/%b\r\nContent-Length: 0\r\n\r\n"
-    async with keyed(tmp_path, writes(moved % KEY)) as made:
+    async with keyed(tmp_path, answering_with(moved % KEY)) as made:
         head, _ = await made.ask()
         assert head.startswith(b"HTTP/1.1 307 Moved\r\n")
         assert b"Location: https://other.example/" + b"*" * len(KEY) in head
@@ -312,7 +312,7 @@ async def test_an_answer_that_is_compressed_is_not_passed_on(where: bytes, tmp_p
     if where.startswith(b"Transfer"):
         rest = b"\r\n%x\r\n%b\r\n0\r\n\r\n"
     answer = b"HTTP/1.1 200 OK\r\n%b\r\n" % where + rest % (len(body), body)
-    async with keyed(tmp_path, writes(answer)) as made:
+    async with keyed(tmp_path, answering_with(answer)) as made:
         head, body = await made.ask()
         assert head.startswith(b"HTTP/1.1 502 ")
         assert "compressed its answer" in json.loads(body)["error"]["message"]

@@ -13,13 +13,13 @@ from tests.core.server.gateway.harness import (
     Client,
     Gateway,
     Seen,
+    answering_with,
     narrow,
     passing,
     read_chunk,
     read_chunks,
     read_head,
     slow_client,
-    writes,
 )
 from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
 
@@ -67,7 +67,7 @@ async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> No
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
         b"1\r\na\r\n2;ext=1\r\nbb\r\n3\r\nccc\r\n0\r\nX-Sum: 6\r\n\r\n"
     )
-    async with passing(writes(said)) as gateway:
+    async with passing(answering_with(said)) as gateway:
         client = await gateway.asking(b"GET", b"/v1/models")
         head = await read_head(client.reader)
         assert b"\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n" in head
@@ -102,7 +102,7 @@ async def test_answers_without_a_body_end_where_their_heads_do() -> None:
 
 async def test_a_body_that_ends_with_the_connection_ends_in_a_clean_chunk() -> None:
     """HTTP/1.0 upstreams and their like: the client's connection stays. A client of HTTP/1.0 cannot read chunks."""
-    said = writes(b"HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nall of it", closes=True)
+    said = answering_with(b"HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nall of it", closes=True)
     async with passing(said) as gateway:
         client = await gateway.client()
         for _ in range(2):
@@ -111,7 +111,7 @@ async def test_a_body_that_ends_with_the_connection_ends_in_a_clean_chunk() -> N
             assert body == b"all of it"
         assert gateway.upstream.connections == 2
         chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
-        gateway.upstream.answering = writes(chunked)
+        gateway.upstream.answering = answering_with(chunked)
         start = b"GET /gw/%b/v1/models HTTP/1.0\r\nHost: %b\r\n\r\n"
         client.writer.write(start % (client.token, client.host))
         assert await client.reader.read() == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc"
@@ -119,7 +119,7 @@ async def test_a_body_that_ends_with_the_connection_ends_in_a_clean_chunk() -> N
 
 async def test_an_answer_that_comes_before_the_whole_question_passes_at_once() -> None:
     """An upstream that refuses a large body early; the client's connection stays in step."""
-    said = writes(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
+    said = answering_with(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
     async with passing(said) as gateway:
         client = await gateway.asking(b"POST", b"/v1/messages", b"Transfer-Encoding: chunked")
         # The upstream answers each request with its head and body read: one without a length.
@@ -222,7 +222,7 @@ async def test_frames_that_come_before_the_switch_are_not_lost() -> None:
 async def test_an_upgrade_that_the_upstream_refuses_has_an_ordinary_answer_and_the_last() -> None:
     """Nothing else may follow on either connection: the next path would go up with our token."""
     refusal = b"HTTP/1.1 426 Not Here\r\nContent-Length: 4\r\n\r\nno\r\n"
-    async with passing(writes(refusal)) as gateway:
+    async with passing(answering_with(refusal)) as gateway:
         client = await gateway.asking(b"GET", b"/v1/responses", *UPGRADE)
         head, body = await client.answer()
         assert head.startswith(b"HTTP/1.1 426 Not Here\r\n")

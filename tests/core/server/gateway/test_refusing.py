@@ -22,10 +22,10 @@ from tests.core.server.gateway.harness import (
     Client,
     Gateway,
     Seen,
+    answering_with,
     passing,
     read_chunk,
     read_head,
-    writes,
 )
 from tests.core.server.gateway.test_dialling import Names, leading
 from tests.support.core_harness import change_rows, open_session, records
@@ -286,7 +286,7 @@ async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> No
         await client.ask(b"GET", path)
         assert gateway.upstream.seen[-1].line == b"GET /secret" + path + b" HTTP/1.1"
         assert len(gateway.traffic.last_route) == len("GET ") + 200
-        gateway.upstream.answering = writes(b"", closes=True)
+        gateway.upstream.answering = answering_with(b"", closes=True)
         await gateway.get(b"/v1/responses/1")
         await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
         numbers = await gateway.until_traffic(lambda view: not view.in_flight)
