@@ -180,7 +180,7 @@ def test_the_page_leads_from_nothing_to_an_approved_call(folder: Path, panes: Pa
         assert KEY not in pane.terminal.pane()
 
 
-def ended_as(pid: int) -> None:
+def terminated(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
 
@@ -205,7 +205,7 @@ def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_con
             console.terminal.type(line)  # a line of its own: nothing may follow the &
             console.terminal.press("Enter")
             shown = console.sees(r"Notes at 127\.0\.0\.1:\d+$")
-            request.addfinalizer(partial(ended_as, int(re.findall(r"\[1\] (\d+)", shown)[-1])))
+            request.addfinalizer(partial(terminated, int(re.findall(r"\[1\] (\d+)", shown)[-1])))
             continue
         console.types(line)
         if line.startswith("aileron console"):

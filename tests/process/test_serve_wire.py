@@ -17,7 +17,6 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.port_values import values
 
 from aileron_core.canonical import sha256_hex
 from aileron_core.console_port.codec import to_frame
@@ -26,6 +25,7 @@ from aileron_core.server.intent_routes import PROOFS
 from aileron_core.vault.secret import Secret
 from aileron_mcp.open_sessions import MAX_SESSIONS_PER_AGENT
 from examples.mailbox.server import Mailbox
+from tests.support.any_values import values
 from tests.support.core_harness import change_rows
 from tests.support.server_harness import DRAFT, Console, Serve
 

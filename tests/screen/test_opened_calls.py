@@ -104,7 +104,7 @@ def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None:
     done = replace(runs, state="completed", started_at=None, ended_at=states.NOW + 20, version=100)
     play.port._core._views[done.approval_id] = done
     play.port.tell(ApprovalUpdated(view=done))
-    play.port.tell(states.recorded(4000, run_id=done.run_id))
+    play.port.tell(states.recorded_event(4000, run_id=done.run_id))
     play.shows(RESULT, "OUTCOME  done at 14:02:20")
 
 
@@ -124,7 +124,7 @@ def test_keys_show_records_as_they_are_stored_verify_all_and_copy_all() -> None:
     assert "export" in play.keys
     play.go("pagedown", "f follow")
     row, place = play.row, play.lines.index(play.row)
-    play.port.tell(*(states.recorded(TOTAL + number) for number in range(1, 6)))
+    play.port.tell(*(states.recorded_event(TOTAL + number) for number in range(1, 6)))
     play.shows("2,005 records")
     assert play.row == row
     assert play.lines.index(row) == place

@@ -36,7 +36,7 @@ async def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_o
 ) -> None:
     """The recheck before a retry differs; a person sees which steps had run."""
     async with start() as core:
-        first = await asked_halting(core, "chain")
+        first = await asked_halting(core)
         assert statuses(first) == {"change": "fixed", "send": "fixed"}
         mailbox.control(fail={"op": "send", "status": 503, "times": 1})
         clock.advance(59)
@@ -63,7 +63,7 @@ async def test_a_try_that_failed_counts_and_is_not_reported_as_nothing(
 ) -> None:
     """Retries are in the wall time; a no after a try is not a no before anything."""
     async with start() as core:
-        first = await asked_halting(core, "chain")
+        first = await asked_halting(core)
         mailbox.control(fail={"op": "send", "status": 503, "times": 1})
         change = {"change": {"id": DRAFT, "to": "eve@example.com"}}
         run_on_request(mailbox, "POST send", lambda: mailbox._state.apply(change))
@@ -94,7 +94,7 @@ async def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(
             cores[0].app.database._connection.execute(f"PRAGMA query_only={state}")
 
     async with start(failpoint=fail) as core:
-        first = await asked_halting(core, "chain")
+        first = await asked_halting(core)
         cores.append(core)
         await core.approve(first)
         await core.view(first.approval_id, lambda v: v.state == "executing")
@@ -112,7 +112,7 @@ async def test_a_stop_while_the_first_step_runs_leaves_no_second_question(
 ) -> None:
     """What was running ends, and nothing of it waits for a yes afterwards."""
     async with start() as core:
-        first = await asked_halting(core, "chain")
+        first = await asked_halting(core)
         mailbox.control(hang="list")
         await core.approve(first)
         await wait_for_request(mailbox, "GET drafts", 1)

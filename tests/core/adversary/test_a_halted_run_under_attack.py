@@ -241,7 +241,7 @@ async def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_sta
         states.append(caught.value.details["outcome"])
 
     async with start() as core:
-        first = await asked_halting(core, "chain", key="k")
+        first = await asked_halting(core, key="k")
         await probe(core)
         mailbox.control(delay_seconds={"get": 0.3})
         await core.approve(first)

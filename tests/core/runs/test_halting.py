@@ -62,8 +62,14 @@ def chained_action(name: str, *steps: tuple[str, str, str, str], preview: bool =
     return head + body + "[approval]" + tail
 
 
-async def asked_halting(core: Core) -> ApprovalView:
-    return await core.ask_for("chain", {"draft_id": DRAFT})
+async def asked_halting(core: Core, *, key: str | None = None) -> ApprovalView:
+    return await core.ask_for("chain", {"draft_id": DRAFT}, key=key)
+
+
+async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
+    first = await asked_halting(core, key=key)
+    await core.approve(first)
+    return await core.back(first)
 
 
 def statuses(view: ApprovalView) -> dict[str, str]:

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.json_values import json_values
 
 from aileron_mcp.open_sessions import IDLE_SECONDS, OpenSessions
 from aileron_mcp.translate import call_claims, client_claims
+from tests.support.any_values import json_values
 from tests.support.frozen_clock import FrozenClock
 
 IDS = ["claudecode/toolUseId", "callId", "threadId", "sessionId", "itemId", "agent-session-id"]

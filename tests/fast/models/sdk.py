@@ -42,7 +42,7 @@ def _ask(name: str, **options: Any) -> Any:
     return _openai().responses.create(model="m", input="?", **options)
 
 
-def sdk_events(name: str, stream: bytes) -> list[Json]:
+def events_read(name: str, stream: bytes) -> list[Json]:
     _answer[0] = (stream, "text/event-stream")
     return [event.to_dict(mode="json") for event in _ask(name, stream=True)]
 
@@ -71,6 +71,6 @@ def error(name: str, stream: bytes) -> str:
     import openai
 
     try:
-        return sdk_events(name, stream)[-1]["message"]
+        return events_read(name, stream)[-1]["message"]
     except (anthropic.APIError, openai.APIError) as found:
         return str(found)

@@ -72,7 +72,7 @@ def test_our_own_error_and_keep_alive_are_what_the_sdk_expects(name: str) -> Non
     first = read_stream(FORMATS[name], stream(name, turn))[0]
     alive = writer.write(first[0]) + writer.keep_alive() + writer.keep_alive()
     rest = b"".join(writer.write(event) for event in first[1:]) + writer.finish()
-    assert sdk.events(name, alive + rest) == sdk.events(name, stream(name, turn))
+    assert sdk.events_read(name, alive + rest) == sdk.events_read(name, stream(name, turn))
     broken = alive + writer.error("too many turns", "aileron_limit")
     assert "too many turns" in sdk.error(name, broken)
     failed = read_stream(FORMATS[name], broken)[1]

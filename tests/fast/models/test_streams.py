@@ -360,7 +360,7 @@ def test_a_stream_and_its_answer_whole_say_the_same_also_to_the_sdk(name: str, t
     data = stream(name, turn)
     events, answer = read_stream(FORMATS[name], data)
     anew = b"".join(encode_event(e.data, e.name) if e.data else e.raw for e in events)
-    assert sdk.events(name, anew) == sdk.events(name, data)
+    assert sdk.events_read(name, anew) == sdk.events_read(name, data)
     body = write_body(WHOLE[name](turn))
     written = write_body(FORMATS[name].read_answer(body).body)
     assert sdk.whole(name, written) == sdk.whole(name, body)
@@ -388,7 +388,7 @@ def test_several_answers_are_one_to_the_providers_sdk(name: str, turns: tuple[Tu
     assert again.usage.output == sum(turn.output_tokens for turn in turns)
     assert again.usage.input == answers[-1].usage.input
     assert again.body["id"] == answers[0].body["id"]
-    _check_order(name, sdk.events(name, written))
+    _check_order(name, sdk.events_read(name, written))
 
 
 def _check_order(name: str, events: list[dict[str, Any]]) -> None:
