@@ -50,7 +50,7 @@ def stall(relay: RawRelay, console: ProcessConsole, **more: Any) -> None:
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 async def test_list_changes_arrive_after_a_restart(killable: ProcessConsole, era: str) -> None:
-    command, *words = mcp_harness.relay_command()
+    command, *words = mcp_harness.RELAY
     environment = mcp_harness.relay_environment(killable.home, AILERON_TOKEN=TOKEN)
     relay = StdioServerParameters(command=command, args=words, env=environment)
     async with connected(relay, era) as agent:
