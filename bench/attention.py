@@ -37,7 +37,7 @@ from bench.attention_suites import (
 from bench.support import Aims, amount
 from tests.support.core_harness import Core
 from tests.support.frozen_clock import FrozenClock
-from tests.support.granting import launched, offers
+from tests.support.granting import call_as_launched, offers_of
 
 _TASKS = amount(None, check=6)
 Choose = Callable[[str, str], bool]
@@ -134,7 +134,7 @@ class _Home:
 
     async def _terms(self, view: ApprovalView) -> GrantTerms | None:
         """Return the widest grant that is offered, with the time and the uses that are; None where none is."""
-        offered = await offers(self._core, view)
+        offered = await offers_of(self._core, view)
         if not offered.offers:
             return None
         widest = offered.offers[-1]
@@ -152,7 +152,7 @@ async def _open(suite: Any, choose: Choose) -> AsyncIterator[_Home]:
         path, clock = Path(folder) / "home", FrozenClock()
         furnish(path, suite)
         async with Core.open(path, clock=clock, routes=service.routes) as core:
-            await launched(core)
+            await call_as_launched(core)
             yield _Home(core, service, clock, choose)
 
 

@@ -41,7 +41,7 @@ from aileron_core.releases.suite import (
     read_suite,
 )
 from bench.support import AILERON, Aims, amount
-from tests.fast.releases.test_archive import DAMAGED, REFUSED, packed
+from tests.fast.releases.test_archive import DAMAGED, REFUSED, refused_archive
 from tests.support.suites import write_actions
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
@@ -253,7 +253,7 @@ def _hostile(folder: Path, aims: Aims) -> None:
     archive = folder / "hostile.tar.gz"
     floor = _add(archive, b"<html>")
     print(f"  a web page, refused by `action add` (floor): {floor[0]:.2f} s, {floor[1]:.0f} MiB")
-    small = {name: packed(name) for name in REFUSED} | {
+    small = {name: refused_archive(name) for name in REFUSED} | {
         name: data for name, (data, _) in DAMAGED.items()
     }
     some = amount([*small.values()], check=[*small.values()][:2])
