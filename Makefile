@@ -2,13 +2,13 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
-# Two workers a core of the machines that run this: what waits for real terminals and agents leaves most of a core idle.
+# Of two cores: two workers a core, and one where tests wait for real terminals, kills and agents.
 WORKERS := 4
 REAL_TESTS := tests/agents tests/core/server/test_review_*.py tests/process tests/screen
 # Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-REAL = $(PYTEST) -m real
+REAL = $(BIN)/python -m pytest -n 2 --dist worksteal -m real
 
 .PHONY: help demo setup node test test-all fuzz check format shape stress chaos bench pictures connector confusables clean
 
