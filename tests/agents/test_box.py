@@ -318,7 +318,7 @@ class Bench:
         return refused.value.message
 
 
-def main(folder: Path) -> None:
+def try_box(folder: Path) -> None:
     bench = Bench(folder)
     modes: tuple[Mode, ...] = ("read", "write")
     bench.end()
@@ -480,4 +480,4 @@ def test_a_box_ends_with_its_console() -> None:
 
 
 if __name__ == "__main__":
-    (main_killed if sys.argv[2:] == ["killed"] else main)(Path(sys.argv[1]))
+    (main_killed if sys.argv[2:] == ["killed"] else try_box)(Path(sys.argv[1]))

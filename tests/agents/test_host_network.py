@@ -185,7 +185,7 @@ def _serve_tls(folder: Path, port: int) -> None:
     assert ready.wait(20)
 
 
-def main(folder: Path) -> None:
+def try_network(folder: Path) -> None:
     with socket.create_server((ADDRESS, 0)) as free:
         port = free.getsockname()[1]
     _serve_tls(folder, port)
@@ -315,4 +315,4 @@ def test_a_launched_agents_refused_host_reaches_the_person_who_allows_it(bench: 
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try_network(Path(sys.argv[1]))

@@ -159,7 +159,7 @@ async def _through_the_gate(home: Path, boxes: BoxedServers, name: str, each: Pu
     }
 
 
-async def main(folder: Path, name: str) -> Json:
+async def try_server(folder: Path, name: str) -> Json:
     each = PUBLISHED[name]
     home = folder / "home"
     home.mkdir(mode=0o700)
@@ -245,4 +245,4 @@ def test_a_server_for_browsers_lists_its_tools_without_a_browser_or_a_host() -> 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.DEBUG)
     with cheap_passphrases():
-        print(json.dumps(asyncio.run(main(Path(sys.argv[1]), sys.argv[2])), default=list))
+        print(json.dumps(asyncio.run(try_server(Path(sys.argv[1]), sys.argv[2])), default=list))

@@ -167,7 +167,7 @@ class Rounds:
         return dict(collections.Counter(found))
 
 
-def main(folder: Path, kills: int, seed: int) -> dict[str, Any]:
+def kill_at_random(folder: Path, kills: int, seed: int) -> dict[str, Any]:
     kinds = {"without hosts": (), "with hosts": ("api.example:443",)}
     result: dict[str, Any] = {}
     for number, (kind, hosts) in enumerate(kinds.items()):
@@ -202,4 +202,4 @@ def test_a_kill_at_any_moment_doubles_no_effect_and_leaves_no_process() -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    print(json.dumps(kill_at_random(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))

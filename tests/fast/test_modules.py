@@ -96,7 +96,7 @@ def is_value(node: ast.ClassDef) -> bool:
     return made or any(ast.unparse(each).endswith("NamedTuple") for each in node.bases)
 
 
-def values() -> Iterator[tuple[str, dict[str, str]]]:
+def value_classes() -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the values of the packages: name and fields, where there are two or more that no base has."""
     packages = ("aileron_core", "aileron_mcp", "aileron_tui")
     paths = (path for each in packages for path in sorted((ROOT / each).rglob("*.py")))
@@ -118,6 +118,6 @@ def are_alike(one: dict[str, str], other: dict[str, str]) -> bool:
 
 
 def test_no_two_values_have_the_same_fields() -> None:
-    pairs = combinations(values(), 2)
+    pairs = combinations(value_classes(), 2)
     alike = {tuple(sorted((a, b))) for (a, one), (b, other) in pairs if are_alike(one, other)}
     assert sorted(alike) == sorted(ALLOWED)

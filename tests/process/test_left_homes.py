@@ -44,7 +44,7 @@ def passes_without_a_key(home: Path) -> bool:
 
 
 @pytest.fixture
-def signed(unlocked: Console) -> Console:
+def recorded(unlocked: Console) -> Console:
     for _ in range(2):
         unlocked.session()
     return unlocked
@@ -63,41 +63,41 @@ def restart_and_unlock(console: Console) -> None:
 
 @pytest.mark.parametrize("more", variants([("stated",), ()]))
 def test_a_record_rewritten_while_the_console_is_stopped_is_found_at_the_unlock(
-    home: Path, signed: Console, more: Sequence[str]
+    home: Path, recorded: Console, more: Sequence[str]
 ) -> None:
     """Without the key it verifies, before; the unlock names it, and every verification after that."""
-    signed.end()
+    recorded.end()
     run_program(home, *more)
     assert passes_without_a_key(home)
-    restart_and_unlock(signed)
+    restart_and_unlock(recorded)
     assert_found(home, "found when the vault was unlocked")
 
 
-def test_a_record_rewritten_under_a_console_is_found_by_its_next_record(signed: Console) -> None:
+def test_a_record_rewritten_under_a_console_is_found_by_its_next_record(recorded: Console) -> None:
     """The console goes on from what it wrote itself; nobody else can make that fit."""
-    run_program(signed.home)
-    signed.session()
-    assert_found(signed.home, "edited")
+    run_program(recorded.home)
+    recorded.session()
+    assert_found(recorded.home, "edited")
 
 
-def test_an_older_copy_of_the_record_is_found_at_unlock(signed: Console, tmp_path: Path) -> None:
+def test_an_older_copy_of_the_record_is_found_at_unlock(recorded: Console, tmp_path: Path) -> None:
     """Each byte of it is genuine, the signed head too; the vault knows that there was more."""
-    home = signed.home
-    signed.end()
+    home = recorded.home
+    recorded.end()
     for name in WHOLE_RECORD:
         if (home / name).exists():
             shutil.copy(home / name, tmp_path / name)
-    signed.start()
-    assert signed.unlock(PHRASE).status == 200
-    signed.session()
-    signed.session()
-    signed.end()
+    recorded.start()
+    assert recorded.unlock(PHRASE).status == 200
+    recorded.session()
+    recorded.session()
+    recorded.end()
     for name in WHOLE_RECORD:
         (home / name).unlink(missing_ok=True)
         if (tmp_path / name).exists():
             shutil.copy(tmp_path / name, home / name)
     assert passes_without_a_key(home)
-    restart_and_unlock(signed)
+    restart_and_unlock(recorded)
     assert_found(home, "the signed head is an older one")
 
 

@@ -11,9 +11,9 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
 
-from tests.screen.driving import Console, console
+from tests.screen.driving import Console, drive_console
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import short, start
+from tests.support.screens.states import short, snapshot_of
 
 
 @pytest.fixture(autouse=True)
@@ -66,11 +66,11 @@ def _a_screen_is_painted_where_somebody_looks_at_it() -> Iterator[None]:
 
 @pytest.fixture
 def play() -> Play:
-    return rested(start(short()))
+    return rested(snapshot_of(short()))
 
 
 @pytest.fixture
 async def shown() -> AsyncIterator[Console]:
-    async with console(start(short())) as running:
+    async with drive_console(snapshot_of(short())) as running:
         await running.rest()
         yield running

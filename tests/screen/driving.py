@@ -269,7 +269,7 @@ def _event_of(key: str) -> Key:
 
 
 @asynccontextmanager
-async def console(
+async def drive_console(
     state: Snapshot, size: tuple[int, int] = (120, 36), *, answers: bool = False, **options: Any
 ):
     """Run a console. *answers*: what is asked of the core happens. *options*: the App's."""
@@ -287,6 +287,6 @@ async def console(
 @asynccontextmanager
 async def resting(state: Snapshot, size: tuple[int, int] = (120, 36), **options: Any):
     """Run a console on which what is selected is at rest: the next key counts."""
-    async with console(state, size, **options) as shown:
+    async with drive_console(state, size, **options) as shown:
         await shown.rest()
         yield shown

@@ -31,7 +31,7 @@ from tests.support.screens.calls import snapshot
 from tests.support.screens.home import devices
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.rules import LUNCH, NO_SAM
-from tests.support.screens.states import HOME, WORK, Undrawable, held, need
+from tests.support.screens.states import HOME, WORK, Undrawable, held_call, need
 
 LOCKED = VaultStatus(state="locked", entries=2)
 
@@ -40,7 +40,7 @@ def waiting_for_accounts(now: float) -> tuple[ApprovalView, ...]:
     """A call that waits for the vault, and one of which a person has to pick the account."""
     needs = (need("locked", WORK), need("choice", WORK, HOME))
     return tuple(
-        held(each, number, requested_at=now, expires_at=now + 300)
+        held_call(each, number, requested_at=now, expires_at=now + 300)
         for number, each in enumerate(needs, start=1)
     )
 

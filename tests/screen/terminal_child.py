@@ -25,7 +25,7 @@ from aileron_tui.app import AileronApp
 from aileron_tui.cli.screen import show
 from tests.support.screens.calls import drifted
 from tests.support.screens.port import RecordingPort
-from tests.support.screens.states import short, start
+from tests.support.screens.states import short, snapshot_of
 
 
 class Unsayable(str):
@@ -81,13 +81,15 @@ def obey(app: AileronApp, port: FilePort, control: Path) -> None:
                     wait = f"touch {mark}; while [ -e {mark} ]; do sleep 0.01; done"
                     ctypes.PyDLL(None).system(wait.encode())
                 case _:
-                    session = replace(start().sessions[0], agent=Unsayable("x"), connected=True)
+                    session = replace(
+                        snapshot_of().sessions[0], agent=Unsayable("x"), connected=True
+                    )
                     port.tell(SessionsUpdated(sessions=(session,)))
 
 
 def main() -> int:
     intents, control = Path(sys.argv[1]), Path(sys.argv[2])
-    port = FilePort(start(*map(waiting_item, range(1, 21))), intents)
+    port = FilePort(snapshot_of(*map(waiting_item, range(1, 21))), intents)
     app = AileronApp(port)
     threading.Thread(target=obey, args=(app, port, control), daemon=True).start()
     return asyncio.run(show(app))

@@ -10,13 +10,13 @@ from aileron_core.console_port.events import Snapshot, VaultStatus
 from tests.screen import bound_accounts
 from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, UNLOCKED, accounts
 from tests.support.screens.play import Play
-from tests.support.screens.states import held, need, start
+from tests.support.screens.states import held_call, need, snapshot_of
 
 KEY = "a canary"
 
 
 def listed(*bound: views.BoundAccountView, **options: Any) -> Play:
-    return at_accounts(start(vault=UNLOCKED, accounts=accounts(*bound)), **options)
+    return at_accounts(snapshot_of(vault=UNLOCKED, accounts=accounts(*bound)), **options)
 
 
 def at_accounts(first: Snapshot, **options: Any) -> Play:
@@ -78,7 +78,7 @@ def test_a_rebind_says_what_is_new_and_asks() -> None:
 
 def with_server(*bound: views.BoundAccountView) -> Play:
     known = views.AccountsUpdated(accounts=bound, users=(bound_accounts.GITHUB,))
-    return at_accounts(start(vault=UNLOCKED, accounts=known))
+    return at_accounts(snapshot_of(vault=UNLOCKED, accounts=known))
 
 
 def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
@@ -140,7 +140,7 @@ def test_a_login_is_shown_before_it_is_stored() -> None:
 
 
 def attached_console(**more: Any) -> Play:
-    first = start(vault=UNLOCKED, accounts=accounts(ENDED))
+    first = snapshot_of(vault=UNLOCKED, accounts=accounts(ENDED))
     return at_accounts(replace(first, attached="attached 1", **more))
 
 
@@ -183,6 +183,6 @@ def test_a_person_names_the_account_where_the_service_does_not() -> None:
 
 
 def test_a_call_without_an_account_leads_to_its_connector() -> None:
-    view = held(need("unbound"))
-    play = at_accounts(start(view, vault=UNLOCKED, accounts=accounts(ENDED)))
+    view = held_call(need("unbound"))
+    play = at_accounts(snapshot_of(view, vault=UNLOCKED, accounts=accounts(ENDED)))
     play.press_alone("B", "api_key/mail/default for github://aileron/mail@1.1.0.")

@@ -19,18 +19,18 @@ from aileron_tui.pages.status_line import footer_line
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
 from aileron_tui.widgets.line_input import LineInput
-from tests.screen.driving import Console, console, resting
+from tests.screen.driving import Console, drive_console, resting
 from tests.support.screens.calls import drifted
 from tests.support.screens.drawn import situation
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, mail, short, start
+from tests.support.screens.states import NOW, mail, short, snapshot_of
 
 NO_DISK = StorageHealth(writable=False, message="The disk is full.")
 UNFETCHED = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
 
 
 def test_approve_names_the_digest_that_stood_on_screen() -> None:
-    play = Play(start(mail()), size=(80, 24))
+    play = Play(snapshot_of(mail()), size=(80, 24))
     play.read_all()
     assert "✓ All seen." in play.status_line
     assert "  a  approve" in play.keys
@@ -40,7 +40,7 @@ def test_approve_names_the_digest_that_stood_on_screen() -> None:
 
 def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
     """A key that was on its way when the item appeared hits nothing."""
-    play = Play(start(short()))
+    play = Play(snapshot_of(short()))
     play.shows("WILL HAPPEN")
     play.passes(0.3)
     play.press_alone("a")
@@ -49,7 +49,7 @@ def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
 
 def test_a_pane_without_focus_decides_nothing() -> None:
     """A key that comes then was not typed into it, and is not the first of two; nor is one before another key."""
-    play = rested(start(mail()), size=(80, 24))
+    play = rested(snapshot_of(mail()), size=(80, 24))
     assert "not seen yet" in play.status_line
     play.focus(False)
     play.shows("Your terminal reports that another pane has the focus, so no key decides here.")
@@ -67,7 +67,7 @@ def test_a_pane_without_focus_decides_nothing() -> None:
 
 
 def test_unread_lines_want_a_second_press_and_are_counted() -> None:
-    play = Play(start(mail()), size=(80, 24))
+    play = Play(snapshot_of(mail()), size=(80, 24))
     play.press_rested("a", "lines not seen. Press a again to send a mail draft anyway.")
     assert play.port.intents == []
     play.rest()
@@ -75,7 +75,7 @@ def test_unread_lines_want_a_second_press_and_are_counted() -> None:
     play.press_alone("a")
     assert play.asks_for(Approve).unseen_lines > 0
     for unseen, expected in ((1, "1 line unread"), (2, "2 lines unread")):
-        now = situation(start(short()), unseen=unseen, total=9, pressed_once="approve")
+        now = situation(snapshot_of(short()), unseen=unseen, total=9, pressed_once="approve")
         assert f"approve, {expected} " in plain_text(footer_line("waiting", now, 120))
 
 
@@ -105,7 +105,7 @@ async def test_what_comes_with_the_key_that_asks_is_no_reason(shown: Console) ->
 
 
 def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
-    play = Play(start(short(1), short(2), short(3)))
+    play = Play(snapshot_of(short(1), short(2), short(3)))
     play.press_rested("a")
     play.asks()
     done = replace(short(1), state="approved", decided_at=NOW, decided_by="person")
@@ -119,7 +119,7 @@ def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
 
 def test_a_deadline_within_a_second_takes_no_approval() -> None:
     """A yes that could lose the race against the deadline is not taken."""
-    play = Play(start(short(expires_at=NOW + 3)))
+    play = Play(snapshot_of(short(expires_at=NOW + 3)))
     play.passes(2.5)
     assert "it expires and does not run" in play.status_line
     play.in_vain("a", "a did nothing: its deadline has passed.")
@@ -133,7 +133,7 @@ def test_a_deadline_within_a_second_takes_no_approval() -> None:
     ],
 )
 def test_what_stops_every_decision_says_so(rows: int, happen: tuple[Any, ...], said: str) -> None:
-    play = rested(start(short()))
+    play = rested(snapshot_of(short()))
     play.resize(50 if rows == 12 else 120, rows)
     play.tell(*happen)
     play.shows(said)
@@ -143,7 +143,7 @@ def test_what_stops_every_decision_says_so(rows: int, happen: tuple[Any, ...], s
 
 
 async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
-    async with resting(start(short())) as shown:
+    async with resting(snapshot_of(short())) as shown:
         shown.port.tell(CoreLost(message="The core's thread ended."))
         await shown.shows("THE SERVER HAS STOPPED")
         await shown.go("a")
@@ -170,7 +170,7 @@ def test_a_yes_on_its_way_cannot_be_given_twice_and_one_that_is_refused_can(play
 
 
 async def test_quit_asks_once_while_something_waits() -> None:
-    async with console(start(short())) as shown:
+    async with drive_console(snapshot_of(short())) as shown:
         said = "1 call is waiting. It keeps waiting and expires on time. Press q again to quit."
         await shown.press_rested("q", said)
         assert shown.app.is_running
@@ -204,7 +204,7 @@ def with_subject(subject: str, **changes: Any) -> ApprovalView:
 )
 def test_the_first_yes_names_findings_the_second_decides(view: ApprovalView, finding: str) -> None:
     """Although every line was read: one press is for plain items that Aileron could look at."""
-    play = Play(start(view), size=(80, 24))
+    play = Play(snapshot_of(view), size=(80, 24))
     play.read_all()
     assert "approve…" in play.keys
     play.press_alone("a", finding)
@@ -215,7 +215,7 @@ def test_the_first_yes_names_findings_the_second_decides(view: ApprovalView, fin
 
 
 def test_drift_disarms_shows_both_readings_and_takes_back_the_first_of_two_presses() -> None:
-    play = Play(start(with_subject("Invoice\u202e 881")))
+    play = Play(snapshot_of(with_subject("Invoice\u202e 881")))
     play.read_all()
     play.press_alone("a", "Press a again")
     changed = with_subject("Invoice\u202e 99", drift=drifted(NOW), version=2, digest="7" * 64)
@@ -229,7 +229,7 @@ def test_drift_disarms_shows_both_readings_and_takes_back_the_first_of_two_press
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
 def test_the_three_words_stand_once_with_what_they_are_for(size: tuple[int, int]) -> None:
-    play = Play(start(mail()), size=size)
+    play = Play(snapshot_of(mail()), size=size)
     play.read_all()
     for _ in range(2):
         words = play.text.count("amber · canoe · violet")
@@ -287,7 +287,7 @@ async def test_a_key_that_was_read_takes_the_press_back_before_its_event(shown: 
 
 async def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it() -> None:
     """What came right behind a press may still lie there when the press is to count."""
-    async with console(start(short())) as shown:
+    async with drive_console(snapshot_of(short())) as shown:
         driver = ConsoleDriver(shown.app)
         reader, writer = os.pipe()
         try:
@@ -305,7 +305,7 @@ async def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it(
 
 async def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:
     """A minute in the pager is no minute before the item: the first key afterwards decides nothing."""
-    async with console(start(short())) as shown:
+    async with drive_console(snapshot_of(short())) as shown:
 
         async def lend(text: str, name: str) -> str:
             shown.clock.advance(60)  # this screen has no terminal that could be lent
@@ -322,7 +322,7 @@ async def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None
 
 async def test_all_that_the_console_writes_keeps_its_columns() -> None:
     """The way to the terminal leads through what holds glyphs of unsure width in their cells."""
-    async with console(start(short())) as shown:
+    async with drive_console(snapshot_of(short())) as shown:
         driver, written = ConsoleDriver(shown.app), list[str]()
         driver._writer_thread = SimpleNamespace(write=written.append)  # pyright: ignore[reportAttributeAccessIssue]
         driver.write("\x1b[1;1Ha🏽b")

@@ -8,9 +8,9 @@ from textual.events import Paste
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import EditCall
-from tests.screen.driving import console
+from tests.screen.driving import drive_console
 from tests.support.screens.play import Play
-from tests.support.screens.states import NOW, short, start
+from tests.support.screens.states import NOW, short, snapshot_of
 
 BODY = "Hi [b]Sam[/b],\n\nthe offer stands until \u202eFriday.\u202c\n\nBest,\nAna"
 SUBJECT = FieldView(name="subject", label="Subject", value="Offer 2291")
@@ -25,7 +25,7 @@ VIEW = short(1, inputs=INPUTS)
 
 
 def opened_form(size: tuple[int, int] = (80, 24)) -> Play:
-    play = Play(start(VIEW), size)
+    play = Play(snapshot_of(VIEW), size)
     play.press_rested("e", "Change the call before you answer it:")
     return play
 
@@ -108,13 +108,13 @@ def test_the_form_says_what_becomes_of_its_call_and_closes_once_it_is_changed() 
 
 def test_what_has_no_arguments_to_change_says_so() -> None:
     for view in (short(1), replace(VIEW, state="checking"), replace(VIEW, digest="")):
-        play = Play(start(view))
+        play = Play(snapshot_of(view))
         play.press_alone("e", "e did nothing: ")
         assert "e edit" not in play.keys
 
 
 async def test_several_lines_are_typed_and_pasted_at_a_terminal() -> None:
-    async with console(start(VIEW)) as run:
+    async with drive_console(snapshot_of(VIEW)) as run:
         await run.rest()
         for each in ("e", "j", "j", "enter"):
             run.clock.advance(0.1)

@@ -35,7 +35,7 @@ from tests.screen.driving import Console
 from tests.support.screens.calls import drifted, snapshot
 from tests.support.screens.drawn import situation
 from tests.support.screens.home import sessions
-from tests.support.screens.states import NOW, mail, short, start
+from tests.support.screens.states import NOW, mail, short, snapshot_of
 from tests.support.screens.tool_calls import edit
 
 
@@ -45,7 +45,7 @@ def situations() -> list[Situation]:
     blocks = ("none", "lost", "storage", "small", "sending", "checking", "fetching", "deadline")
     return [
         situation(
-            start(view), blocked_by=block, deny_blocked_by=block, armed=armed, unseen=unseen,
+            snapshot_of(view), blocked_by=block, deny_blocked_by=block, armed=armed, unseen=unseen,
             total=9, pressed_once="approve" if confirmed else "", rows=2,
         )
         for view, block, armed, unseen, confirmed in product(
@@ -175,7 +175,7 @@ def test_an_agent_that_gave_itself_its_name_is_marked_in_its_row(compact: bool) 
 
 
 def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> None:
-    now = situation(start(mail()), rows=2)
+    now = situation(snapshot_of(mail()), rows=2)
     found = [each.id for each in commands(DEFAULT_REGISTRY, now, "view")]
     assert found[0].startswith("view_")
     assert found.index("refresh") > found.index("view_sessions")
@@ -201,7 +201,7 @@ def test_the_bar_of_the_agents_words_is_drawn_before_nothing_else(compact: bool)
 def test_deny_never_leaves_a_narrow_footer(width: int) -> None:
     tool = replace(edit(NOW), drift=drifted(NOW), state="pending")
     for given in ({"pressed_once": "approve", "unseen": 12_345}, {}):
-        now = situation(start(tool), rows=3, scrollable=True, **given)
+        now = situation(snapshot_of(tool), rows=3, scrollable=True, **given)
         now.model.has_marks, now.model.preview_row = True, 5
         drawn = plain_text(footer_line("waiting", now, width))
         assert re.search(r" d  ?deny", drawn), drawn

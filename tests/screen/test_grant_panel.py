@@ -13,7 +13,7 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.deny_panel import ReasonHistory
-from tests.screen.driving import console
+from tests.screen.driving import drive_console
 from tests.support.screens.grants import (
     ANY,
     INPUTS,
@@ -25,7 +25,7 @@ from tests.support.screens.grants import (
     tried,
 )
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, mail, record, short, start
+from tests.support.screens.states import NOW, mail, record, short, snapshot_of
 
 VIEW = lunch()
 OFFERED = offers(VIEW)
@@ -33,7 +33,7 @@ OTHER_SESSION = "ses-00000000000000000000000002"
 
 
 def with_panel(view: ApprovalView = VIEW, size: tuple[int, int] = (80, 24), **changes: Any) -> Play:
-    play = rested(start(view), size)
+    play = rested(snapshot_of(view), size)
     play.press_alone("A", "Looking at what can be granted …")
     assert play.port.intents == [ReadOffers(approval_id=view.approval_id)]
     play.port.intents.clear()
@@ -156,7 +156,7 @@ def test_fields_that_were_not_in_view_want_a_second_press() -> None:
 
 
 def test_why_no_grant_can_be_made_and_the_end_of_one_are_said() -> None:
-    play = rested(start(short()))
+    play = rested(snapshot_of(short()))
     play.press_alone("A")
     why = "An action whose effect is pay is asked about each time."
     play.port.tell(offers_read(short(), offers=(), why_none=why))
@@ -179,16 +179,16 @@ def test_foreign_text_of_a_field_or_a_caution_is_marked_and_stays_in_its_column(
 
 
 def test_the_mouse_and_an_attached_console_make_no_grant() -> None:
-    play = rested(start(VIEW))
+    play = rested(snapshot_of(VIEW))
     play.pressed_by_mouse("grant")
     play.shows("The mouse decides nothing.")
-    attached = rested(start(VIEW, attached="attached 2", is_owners=True))
+    attached = rested(snapshot_of(VIEW, attached="attached 2", is_owners=True))
     attached.press_alone("A", "only the console itself does this")
     assert play.port.intents == attached.port.intents == []
 
 
 def test_a_denial_stands_for_what_the_call_reaches_once_that_was_shown() -> None:
-    play = rested(start(VIEW))
+    play = rested(snapshot_of(VIEW))
     play.press_alone("d")
     play.go("ctrl+d", "still looking")
     play.press_rested("enter", "enter did nothing")
@@ -203,7 +203,7 @@ def test_a_denial_stands_for_what_the_call_reaches_once_that_was_shown() -> None
 def test_a_denial_stands_for_the_arguments_where_nothing_is_reached_or_for_one_call() -> None:
     view = lunch()
     fields = tuple(replace(each, is_reach=False) for each in OFFERED.fields)
-    play = rested(start(view))
+    play = rested(snapshot_of(view))
     play.press_alone("d")
     play.go("ctrl+d", "")
     play.port.tell(offers_read(view, fields=fields))
@@ -228,7 +228,7 @@ def test_a_call_that_was_answered_in_a_persons_place_names_what_did(by: str) -> 
     done: dict[str, Any] = {"state": "completed", "decided_at": NOW - 5, "ended_at": NOW - 4}
     view = lunch(**done, decided_by=by, rule="allowed by it")
     answered = record(9, "approval.standing", run_id=view.run_id)
-    play = rested(start(view, records=(answered,)))
+    play = rested(snapshot_of(view, records=(answered,)))
     play.press("h")
     play.shows(f"{by} ")
     text = "\n".join(plain_text(each.pieces) for each in approval_blocks(view, NOW))
@@ -267,7 +267,7 @@ def test_the_calls_of_ended_sessions_are_denied_together() -> None:
         gone(6, state="awaiting_vault"),
         gone(7, expires_at=NOW + 2),  # a no that would lose the race is not promised
     )
-    play = Play(start(*views))
+    play = Play(snapshot_of(*views))
     open_panel(play, "wrong list")
     play.shows("3 other calls of ended sessions wait too.")
     assert " ctrl+s  all of ended sessions" in play.keys
@@ -281,7 +281,7 @@ def test_the_calls_of_ended_sessions_are_denied_together() -> None:
 
 
 def test_the_key_wants_a_rest_as_enter_does_and_is_there_only_with_another_such_call() -> None:
-    play = Play(start(gone(1), gone(2)))
+    play = Play(snapshot_of(gone(1), gone(2)))
     open_panel(play, "no")
     play.shows("1 other call of ended sessions waits too.")
     play.pressed_by_mouse("deny_others")
@@ -291,7 +291,7 @@ def test_the_key_wants_a_rest_as_enter_does_and_is_there_only_with_another_such_
     play.asks_nothing()
     play.press_rested("ctrl+s")
     assert len(play.port.intents) == 2
-    alone = Play(start(short(1), gone(2)))
+    alone = Play(snapshot_of(short(1), gone(2)))
     open_panel(alone)
     assert "ended sessions" not in alone.text
     alone.press_alone("ctrl+s")
@@ -299,7 +299,7 @@ def test_the_key_wants_a_rest_as_enter_does_and_is_there_only_with_another_such_
 
 
 def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
-    play = Play(start(gone(1), gone(2), gone(3)))
+    play = Play(snapshot_of(gone(1), gone(2), gone(3)))
     open_panel(play)
     play.shows("2 other calls of ended sessions wait too.")
     play.port.tell(
@@ -318,7 +318,7 @@ def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
 )
 async def test_a_burst_or_paste_with_the_key_denies_nothing(come: tuple[Any, ...]) -> None:
     """Its first byte came at rest; what came with it shows that no hand pressed it."""
-    async with console(start(gone(1), gone(2))) as shown:
+    async with drive_console(snapshot_of(gone(1), gone(2))) as shown:
         await shown.press_rested("d", "(codex will read it)")
         await shown.rest()
         shown.paste(*come)
@@ -329,7 +329,7 @@ async def test_a_burst_or_paste_with_the_key_denies_nothing(come: tuple[Any, ...
 
 def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
     """The agent was faster than the person's no. `enter` denies one call, whatever else waits."""
-    play = Play(start(gone(1), short(2), gone(3)))
+    play = Play(snapshot_of(gone(1), short(2), gone(3)))
     open_panel(play)
     play.press_alone("enter")
     assert denied_ids(play) == {gone(1).approval_id}
@@ -360,7 +360,7 @@ def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
 
 
 def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
-    play = Play(start(short(1), short(2), short(3)), answers=True)
+    play = Play(snapshot_of(short(1), short(2), short(3)), answers=True)
     open_panel(play, "wrong list")
     assert "↑ earlier" not in play.keys
     play.press_alone("enter")

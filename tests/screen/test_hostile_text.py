@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tests.screen.driving import Console, console
+from tests.screen.driving import Console, drive_console
 from tests.screen.hostile_views import hostile_snapshot
 from tests.support.attacks import ATTACKS, CANARY, cut_to, everything, harmless
 from tests.support.screens.states import NOW
@@ -170,7 +170,7 @@ async def test_no_attack_leaves_the_cells_of_outside_text(
 ) -> None:
     width = WIDTHS[turn % len(WIDTHS)]
 
-    async with console(hostile_snapshot(NOW, turned(turn)), size=(width, TALL)) as shown:
+    async with drive_console(hostile_snapshot(NOW, turned(turn)), size=(width, TALL)) as shown:
         await walk(shown, width)
 
 
@@ -178,5 +178,5 @@ async def test_no_attack_leaves_the_cells_of_outside_text(
 async def test_a_text_of_all_attacks_leaves_nothing_in_any_width(width: int) -> None:
     text = everything(400)
 
-    async with console(hostile_snapshot(NOW, lambda: text), size=(width, TALL)) as shown:
+    async with drive_console(hostile_snapshot(NOW, lambda: text), size=(width, TALL)) as shown:
         await walk_items(shown, width)

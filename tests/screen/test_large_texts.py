@@ -18,8 +18,8 @@ from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state import document_cache
 from aileron_tui.state.decision_screens import DecisionScreens
 from aileron_tui.state.opened_call import OpenedCall
-from tests.screen.driving import console
-from tests.support.screens.states import NOW, body, mail, short, start
+from tests.screen.driving import drive_console
+from tests.support.screens.states import NOW, body, mail, short, snapshot_of
 
 PATIENCE = 60.0
 FORM = document_cache.LayoutOptions(width=74, gutter=13)
@@ -90,7 +90,7 @@ def test_only_what_is_large_or_has_to_be_converted_is_laid_out_elsewhere() -> No
 
 
 async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
-    async with console(start(short(1), large(2, 800_000))) as shown:
+    async with drive_console(snapshot_of(short(1), large(2, 800_000))) as shown:
         model = shown.model
         await shown.press("j")
         await shown.until(lambda: shown.selected == mail(2).approval_id)
@@ -109,7 +109,9 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
 
 
 async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
-    async with console(start(short(1), *(large(n, 250_000) for n in range(2, 12)))) as shown:
+    async with drive_console(
+        snapshot_of(short(1), *(large(n, 250_000) for n in range(2, 12)))
+    ) as shown:
         began = process_time()
         for number in range(2, 12):
             await shown.press("j")

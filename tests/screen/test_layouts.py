@@ -11,7 +11,7 @@ from tests.screen.driving import resting
 from tests.support.screens.calls import drifted, snapshot
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.play import rested
-from tests.support.screens.states import NOW, WORK, mail, need, short, start
+from tests.support.screens.states import NOW, WORK, mail, need, short, snapshot_of
 from tests.support.variants import variants
 
 
@@ -37,18 +37,18 @@ def _states() -> dict[str, tuple[events.Snapshot, tuple[events.CoreEvent, ...]]]
         "ends soon": short(1, expires_at=NOW + 30),
     }
     found: dict[str, tuple[events.Snapshot, tuple[events.CoreEvent, ...]]] = {
-        name: (start(view), ()) for name, view in views.items()
+        name: (snapshot_of(view), ()) for name, view in views.items()
     }
     for state in ("completed", "failed", "unknown", "denied", "expired", "withdrawn"):
         said = "It is said how." if state != "denied" else ""
         ends = short(1, state=state, outcome=said, decided_at=NOW - 3, ended_at=NOW - 1, decided_by="person")  # fmt: skip
-        found[state] = (start(short(1)), (events.ApprovalUpdated(view=ends),))
+        found[state] = (snapshot_of(short(1)), (events.ApprovalUpdated(view=ends),))
     return found | {
-        "the core has ended": (start(short(1)), (events.CoreLost(message="It ended."),)),
-        "nothing can run": (start(short(1)), (full,)),
-        "paused": (start(short(1)), (events.PauseChanged(paused_at=NOW - 5),)),
-        "a file is not accepted": (start(held=snapshot(NOW).not_accepted), ()),
-        "nothing waits": (start(), ()),
+        "the core has ended": (snapshot_of(short(1)), (events.CoreLost(message="It ended."),)),
+        "nothing can run": (snapshot_of(short(1)), (full,)),
+        "paused": (snapshot_of(short(1)), (events.PauseChanged(paused_at=NOW - 5),)),
+        "a file is not accepted": (snapshot_of(held=snapshot(NOW).not_accepted), ()),
+        "nothing waits": (snapshot_of(), ()),
     }
 
 
@@ -70,7 +70,7 @@ def test_without_all_colour_no_two_states_look_the_same(compact: bool, glyphs: G
 
 async def test_a_redraw_without_news_lays_nothing_out_again() -> None:
     """The screen is drawn every second; laying it out each time took a tenth of a console at rest."""
-    async with resting(start(mail(1))) as shown:
+    async with resting(snapshot_of(mail(1))) as shown:
         shown.app.draw_all()
         parts = [shown.app.screen, *shown.app.screen.walk_children()]
         assert not [part for part in parts if part._layout_required]
@@ -80,14 +80,14 @@ async def test_a_redraw_without_news_lays_nothing_out_again() -> None:
 def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
     views = [mail(n, requester_gone=True, self_opened=True) for n in range(1, waiting + 1)]
     routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
-    state = start(*views, routes=routes, accepted_installed=True)
+    state = snapshot_of(*views, routes=routes, accepted_installed=True)
     play = rested(state, size=(60, 16))
     assert play.document.height >= 5
     assert 1 <= play.queue.height <= min(waiting, 3)
 
 
 def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
-    play = rested(start(short(1)), size=(80, 40))
+    play = rested(snapshot_of(short(1)), size=(80, 40))
     for arrivals, height in (((), 1), ((2,), 2), (range(3, 9), 5)):
         play.tell(*(events.ApprovalUpdated(view=short(n)) for n in arrivals))
         assert play.queue.height == height
@@ -98,7 +98,7 @@ def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
 
 
 def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
-    play = rested(start(mail()), size=(80, 24))
+    play = rested(snapshot_of(mail()), size=(80, 24))
     model = play.model
     before = model.reading.unseen
     assert before > 0
@@ -113,7 +113,7 @@ def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
 @pytest.mark.parametrize("wander", [["end", "k"], ["pagedown", "pagedown", "k"]])
 def test_a_list_begins_with_a_whole_row(rows: int, wander: list[str]) -> None:
     """Rows have two lines there; half of one on top had no glyph, no effect and no name."""
-    play = rested(start(*(short(n) for n in range(1, 40))), size=(120, rows))
+    play = rested(snapshot_of(*(short(n) for n in range(1, 40))), size=(120, rows))
     for key in wander:
         play.go(key, "▴")
     play.resize(120, rows - 1)

@@ -21,7 +21,7 @@ from aileron_tui.state.decision_screens import ReadingProgress
 from tests.support.making import calls
 from tests.support.screens.calls import drifted
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, body, start
+from tests.support.screens.states import NOW, body, snapshot_of
 
 TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), max_size=120)
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
@@ -143,7 +143,7 @@ def marks(play: Play) -> list[str]:
 
 
 def test_w_shows_the_marks_and_takes_them_away() -> None:
-    play = Play(start(body("word " * 400)), size=(80, 24))
+    play = Play(snapshot_of(body("word " * 400)), size=(80, 24))
     play.read_all()
     play.press("b")
     play.rest()
@@ -164,7 +164,7 @@ def test_the_texts_own_signs_stand_left_of_the_column_of_the_marks() -> None:
     change = FieldChangeView(label="Body", before="old words " * 20, after="new words " * 20)
     drift = replace(drifted(NOW), changed=(change,))
     for view in (body(FORGED), body("new words " * 20, drift=drift)):
-        play = rested(start(view))
+        play = rested(snapshot_of(view))
         layout = play.document.layout
         unmarked = play.lines
         play.press("w")

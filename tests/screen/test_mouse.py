@@ -6,7 +6,7 @@ from textual.events import MouseScrollDown
 from aileron_core.console_port.intents import RefreshPreview
 from tests.screen.driving import Console, resting
 from tests.support.screens.play import Play
-from tests.support.screens.states import key_of, mail, short, start
+from tests.support.screens.states import key_of, mail, short, snapshot_of
 
 
 async def click(shown: Console, x: int, y: int) -> None:
@@ -20,7 +20,7 @@ def cell_of(shown: Console, row: int, text: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
-    async with resting(start(*(short(n) for n in range(1, 4))), size=size) as shown:
+    async with resting(snapshot_of(*(short(n) for n in range(1, 4))), size=size) as shown:
         region = shown.region("#queue")
         height = 1 if size[0] < 110 else 2
         for number in (3, 1, 2):
@@ -36,7 +36,7 @@ async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[
 
 
 def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
-    play = Play(start(short(1)), size=(80, 24))
+    play = Play(snapshot_of(short(1)), size=(80, 24))
     play.read_all()
     play.pressed_by_mouse("deny")
     assert play.model.panel == "deny"
@@ -50,7 +50,7 @@ def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
 
 
 async def test_a_click_on_any_other_key_does_what_it_does_but_nothing_behind_a_question() -> None:
-    async with resting(start(short(1), short(2)), size=(200, 60)) as shown:
+    async with resting(snapshot_of(short(1), short(2)), size=(200, 60)) as shown:
         await click(shown, *cell_of(shown, -1, "refetch"))
         assert shown.port.intents == [RefreshPreview(approval_id=key_of(1))]
         await click(shown, *cell_of(shown, -1, "filter"))
@@ -75,7 +75,7 @@ async def test_a_click_on_any_other_key_does_what_it_does_but_nothing_behind_a_q
 
 
 def test_a_click_takes_back_the_first_of_two_presses_and_on_read_on_reads_on() -> None:
-    play = Play(start(mail(1)), size=(80, 24))
+    play = Play(snapshot_of(mail(1)), size=(80, 24))
     play.press_rested("a", "Press a again")
     play.pressed_by_mouse("refresh")
     assert play.model.pressed_once == ""
@@ -84,7 +84,7 @@ def test_a_click_takes_back_the_first_of_two_presses_and_on_read_on_reads_on() -
 
 
 async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
-    async with resting(start(*(mail(n) for n in range(1, 61)))) as shown:
+    async with resting(snapshot_of(*(mail(n) for n in range(1, 61)))) as shown:
         rows = shown.queue
         document = shown.document
         for _ in range(4):

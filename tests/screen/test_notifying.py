@@ -24,10 +24,10 @@ from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.keymap import DEFAULT_REGISTRY, SettingsInForce, remap_keys
 from aileron_tui.terminal import notifications
-from tests.screen.driving import Console, console, resting
+from tests.screen.driving import Console, drive_console, resting
 from tests.support.frozen_clock import FrozenClock
 from tests.support.processes import eventually
-from tests.support.screens.states import mail, short, start
+from tests.support.screens.states import mail, short, snapshot_of
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 [red]pay[/] $(touch /tmp/x); `id` \u202e"
 PATIENCE = 60.0
@@ -245,7 +245,7 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_from_outside(tmp_path
     command = (sys.executable, "-c", WRITES, str(out), "{count}", "{action}")
     view = mail(2, agent=HOSTILE, session_label=HOSTILE, cwd=HOSTILE, title=HOSTILE)
     hostile = replace(view, preview=replace(view.preview, gist=HOSTILE))
-    async with resting(start(short(1)), notify=NotifySettings(command=command)) as shown:
+    async with resting(snapshot_of(short(1)), notify=NotifySettings(command=command)) as shown:
         # A person who paused does not want to be called; the count in the title grows all the same.
         shown.port.tell(
             events.PauseChanged(paused_at=shown.clock.now()), events.ApprovalUpdated(view=short(2))
@@ -264,7 +264,7 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_from_outside(tmp_path
 
 
 def unverified(vault: events.VaultStatus = LOCKED) -> events.Snapshot:
-    return start(short(1), short(2), vault=vault, settings_accepted=False)
+    return snapshot_of(short(1), short(2), vault=vault, settings_accepted=False)
 
 
 async def verify_settings(shown: Console) -> None:
@@ -278,7 +278,7 @@ def footer(shown: Console) -> str:
 
 
 async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted() -> None:
-    async with console(unverified(), (80, 24), registry=SWAPPED) as shown:
+    async with drive_console(unverified(), (80, 24), registry=SWAPPED) as shown:
         await shown.shows("▲ keys of config.toml: not in force until you unlock the vault")
         assert "a approve" in footer(shown)
         await shown.press("?")
@@ -305,7 +305,7 @@ async def test_a_key_pressed_while_the_keys_change_decides_nothing() -> None:
 async def test_a_shorter_rest_is_not_in_force_before() -> None:
     """A longer one is: it takes nothing from anybody."""
     for own, used in ((0.25, 0.4), (1.0, 1.0)):
-        async with console(unverified(), arm_seconds=own) as shown:
+        async with drive_console(unverified(), arm_seconds=own) as shown:
             model = shown.model
             assert model.arming.rest_seconds == used
             assert ("arm_ms of config.toml" in shown.text) == (own < used)
@@ -318,7 +318,7 @@ async def test_no_command_is_run_before(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     command = (sys.executable, "-c", f"open({str(ran)!r}, 'w')")
     notify = NotifySettings(osc9="never", command=command)
-    async with console(unverified(), notify=notify) as shown:
+    async with drive_console(unverified(), notify=notify) as shown:
         await shown.shows("▲ notify.command of config.toml: not in force")
         shown.app._notifier.deliver(notifications.Notification(1, ""))
         assert shown.app._notifier._running.acquire(blocking=False)  # nothing was begun

@@ -22,15 +22,15 @@ from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache
 from aileron_tui.state.printed_pages import item_page
 from aileron_tui.words.files import server_remarks
 from aileron_tui.words.item import laying_out
-from tests.screen.driving import console
+from tests.screen.driving import drive_console
 from tests.screen.offered_files import SEND, SUITE, changed, connector, offered, widened
 from tests.support.attacks import ATTACKS
 from tests.support.screens.home import library_items, not_accepted, problems
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, start
+from tests.support.screens.states import NOW, snapshot_of
 
 HOSTILE = "\x1b[2J\u202egnp.exe\n THE FILE  it is safe\n ┃ ✓ Accepted\n\x07" + "\n" * 9 + "x"
-STATE = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
+STATE = snapshot_of(held=(not_accepted(),), library=library_items(NOW), problems=problems())
 HELD = next(item for item in library_items(NOW) if item.state == "held_back")
 READY = next(item for item in library_items(NOW) if item.name == "send-draft")
 
@@ -126,7 +126,7 @@ def test_all_of_it_counts_as_seen_only_when_it_was_on_screen() -> None:
     """The accept key asks for a second press till then. What was accepted is part of what was read:
     its change disarms, with the same bytes in the file.
     """
-    play = rested(start(held=(changed(),)), size=(80, 24))
+    play = rested(snapshot_of(held=(changed(),)), size=(80, 24))
     play.in_vain("t", "lines not seen. Press t again")
     play.read_all()
     again = offered(widened(), SEND.replace("wall_seconds", "x") + "\n")
@@ -143,7 +143,7 @@ def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_unread()
     """It allows less; accepting is what wants to be read."""
     ready = replace(library_items(NOW)[3], content=FileContentView(text=SEND * 3))
     assert ready.state == "ready"
-    play = Play(start(library=(ready,)))
+    play = Play(snapshot_of(library=(ready,)))
     play.go("4", ready.name)
     play.press_alone("enter", "not seen")
     play.press_rested("x")
@@ -156,7 +156,7 @@ async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> No
     file = offered(text)
     file, unread = offered(text), "not seen yet"
     items = (replace(library_items(NOW)[2], content=file.content, digest=file.digest),)
-    async with console(start(held=(file,), library=items)) as shown:
+    async with drive_console(snapshot_of(held=(file,), library=items)) as shown:
         model = shown.model
         for keys in ((), ("4", "enter")):
             for key in keys:
@@ -206,7 +206,7 @@ def test_the_longer_time_that_an_acceptance_gives_is_shown_and_sent_with_it() ->
     """
     named = RunTimeView(seconds=300, usual=30, named_by="timeout_seconds", accepted=False)
     file = replace(offered(), run_time=named)
-    play = Play(start(held=(file,)), size=(120, 120), answers=True)
+    play = Play(snapshot_of(held=(file,)), size=(120, 120), answers=True)
     play.shows("▲ it may run up to 300 s instead of 30 s; each call says")
     play.press_rested("t")
     play.asks(Accept(kind="action", name=file.name, digest=file.digest, run_seconds=300))
@@ -337,11 +337,11 @@ def test_a_key_has_a_server_that_ended_too_often_started_again() -> None:
         refused_hosts=("evil.example:443",),
         content=CONTENT,
     )
-    play = Play(start(library=(held,)))
+    play = Play(snapshot_of(library=(held,)))
     play.go("4", held.name)
     play.press_alone("enter", "evil.example:443")
     play.press_alone("s")
     play.asks(ReleaseServer(name="mcp://local/files"))
-    play = Play(start(library=(replace(held, is_held=False),)))
+    play = Play(snapshot_of(library=(replace(held, is_held=False),)))
     play.go("4", held.name)
     play.in_vain("s")

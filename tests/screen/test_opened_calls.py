@@ -12,14 +12,14 @@ from aileron_core.console_port import intents
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.field_views import LookView
 from aileron_core.console_port.view_models import ApprovalView
-from tests.screen.driving import console
+from tests.screen.driving import drive_console
 from tests.support.screens import states
 from tests.support.screens.play import Play, rested
 
 RESULT = '"labelIds": ['
 """Of what the fixtures' service returns for a call that is done."""
 TOTAL = 2_000
-LONG = states.start(
+LONG = states.snapshot_of(
     states.short(), records=tuple(states.record(seq) for seq in range(1, TOTAL + 1))
 )
 """What the core has; a console begins with the newest 500 of it."""
@@ -41,7 +41,7 @@ def decides_nothing(play: Play) -> None:
 
 
 def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
-    play = Play(states.start(states.short(), states.short(2), states.denied(3)), answers=True)
+    play = Play(states.snapshot_of(states.short(), states.short(2), states.denied(3)), answers=True)
     play.press_rested("a", "✓ Approved")
     play.go("h", RESULT, "OUTCOME  done at 14:02:02", "Decided     │ 14:02:02  you", "CODEX SENT")
     play.shows("▲ as shown at 14:02:02, not live", "priya.nair@northwind.example")
@@ -60,7 +60,7 @@ def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
 
 def test_the_cursor_moves_among_the_decisions_and_a_click_opens_one() -> None:
     views = (states.short(), *(states.denied(number) for number in (2, 3, 4)))
-    play = Play(states.start(*views))
+    play = Play(states.snapshot_of(*views))
     play.go("h", "not to the board")
     first = play.row
     assert "┊ draft_id r-8842190447" in first
@@ -77,7 +77,7 @@ def test_the_cursor_moves_among_the_decisions_and_a_click_opens_one() -> None:
 
 
 def test_the_same_page_opens_from_activity_and_from_a_record() -> None:
-    play = Play(states.start(states.short(), states.short(2)), answers=True)
+    play = Play(states.snapshot_of(states.short(), states.short(2)), answers=True)
     play.press_rested("a", "✓ Approved")
     play.go("2", "calls in the last hour")
     play.go("enter", RESULT, "▲ as shown at 14:02:02, not live")
@@ -93,7 +93,7 @@ def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None:
     runs = replace(
         states.short(2), state="executing", decided_at=states.NOW - 5, started_at=states.NOW - 4
     )
-    play = Play(states.start(states.short(), runs), answers=True)
+    play = Play(states.snapshot_of(states.short(), runs), answers=True)
     play.passes(8)
     assert "▶ running 12 s" in play.text
     play.port.tell(ApprovalUpdated(view=replace(runs, version=99)))
@@ -138,7 +138,7 @@ def to_record(play: Play, event: str) -> None:
 
 
 def test_what_came_later_does_not_change_it() -> None:
-    play = Play(states.start(states.short(), states.short(2)), answers=True)
+    play = Play(states.snapshot_of(states.short(), states.short(2)), answers=True)
     play.press_rested("a", "✓ Approved")
     first, *others = states.short().preview.fields
     changed = replace(first, value="mallory@evil.example")
@@ -151,7 +151,7 @@ def test_what_came_later_does_not_change_it() -> None:
 
 
 def test_what_was_not_read_is_reported() -> None:
-    play = Play(states.start(states.mail(), states.mail(2)), (80, 24), answers=True)
+    play = Play(states.snapshot_of(states.mail(), states.mail(2)), (80, 24), answers=True)
     play.press_rested("a", "Press a again")
     unread = re.search(r"(\d+) of \d+ lines not seen", play.text)
     assert unread is not None
@@ -166,7 +166,7 @@ def test_what_was_not_read_is_reported() -> None:
 
 
 def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
-    play = Play(states.start(states.short(), states.short(2)), answers=True)
+    play = Play(states.snapshot_of(states.short(), states.short(2)), answers=True)
     play.press_rested("d", "Reason (codex will read it):")
     play.press_rested("enter", "✗ Denied")
     to_record(play, "approval.denied")
@@ -193,7 +193,7 @@ ALONE = lost(approval_id="", decided_at=None, digest="", words=None)
 
 @pytest.mark.parametrize("view", [lost(), ALONE], ids=["approved", "asked nobody"])
 def test_one_key_looks_again_and_another_acknowledges_what_stands_there(view: ApprovalView) -> None:
-    play = Play(states.start(states.short(1), view), answers=True)
+    play = Play(states.snapshot_of(states.short(1), view), answers=True)
     play.press_rested("l")
     play.asks(intents.RefetchPreview(call_id=view.call_id))
     play.shows("HOW IT IS NOW")
@@ -210,7 +210,7 @@ def test_one_key_looks_again_and_another_acknowledges_what_stands_there(view: Ap
 
 def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> None:
     """A press under a look that comes back is not taken for what it shows."""
-    play = rested(states.start(lost()))
+    play = rested(states.snapshot_of(lost()))
     play.press("m")
     play.port.tell(ApprovalUpdated(view=LOOKED_AT))
     play.shows("HOW IT IS NOW")
@@ -223,7 +223,7 @@ def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> None:
 def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
     view = lost()
     asked = states.record(1, "run.unknown", run_id=view.run_id, session_id=view.session_id)
-    play = Play(states.start(view, records=(asked,)))
+    play = Play(states.snapshot_of(view, records=(asked,)))
     play.go("2", "this is record 1")
     play.go("enter", "OUTCOME  unknown")
     play.press_alone("l")
@@ -236,7 +236,7 @@ def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
 
 def test_a_difference_is_seen_once_its_call_is_opened() -> None:
     asked = states.record(990, "run.requested", run_id=ODD.run_id, session_id=ODD.session_id)
-    play = rested(states.start(ODD, records=(asked,)), answers=True)
+    play = rested(states.snapshot_of(ODD, records=(asked,)), answers=True)
     play.press("2")
     play.rest()
     assert play.port.intents == []
@@ -251,7 +251,7 @@ def test_a_difference_is_seen_once_its_call_is_opened() -> None:
 
 
 async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -> None:
-    async with console(states.start(HELD), answers=True, lock_seconds=60.0) as shown:
+    async with drive_console(states.snapshot_of(HELD), answers=True, lock_seconds=60.0) as shown:
         await shown.press("h")
         await shown.rest()
         shown.port.intents.clear()

@@ -14,7 +14,7 @@ from aileron_tui.draw.times import clock_seconds
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
 from tests.support.screens.port import LINK
-from tests.support.screens.states import NOW, mail, recorded_event, short, start
+from tests.support.screens.states import NOW, mail, recorded_event, short, snapshot_of
 
 PHONE, FIREFOX = devices(NOW)
 NEW = replace(FIREFOX, words=())
@@ -37,7 +37,7 @@ def with_devices(play: Play, *views: pairing.DeviceView) -> Play:
 
 
 def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown() -> None:
-    play = with_devices(made_link(Play(start(mail()))), NEW)
+    play = with_devices(made_link(Play(snapshot_of(mail()))), NEW)
     play.shows("Let this browser see and decide what waits here?")
     play.shows("/usr/lib/firefox-esr/firefox-esr, process 4711")
     assert "the words are the same" not in play.keys
@@ -60,7 +60,7 @@ def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown()
 
 @pytest.mark.parametrize("key", ["x", "escape"])
 def test_refusing_ends_the_device_and_leaving_the_question_does_not(key: str) -> None:
-    play = with_devices(made_link(Play(start(mail()))), FIREFOX)
+    play = with_devices(made_link(Play(snapshot_of(mail()))), FIREFOX)
     play.press_alone(key)
     if key == "escape":
         play.asks_nothing()
@@ -73,7 +73,7 @@ def test_refusing_ends_the_device_and_leaving_the_question_does_not(key: str) ->
 
 def test_the_link_leads_to_the_call_and_is_shown_as_text_and_qr_code() -> None:
     remote = LINK.replace("http://127.0.0.1:8517", "https://box.example")
-    play = made_link(Play(start(mail())), remote)
+    play = made_link(Play(snapshot_of(mail())), remote)
     page = f"/review/{mail().approval_id}#"
     shown = "".join(each.partition("┃")[2].strip(" ▀▄█") for each in play.lines)
     assert LINK.replace("/review#", page) in shown
@@ -96,7 +96,7 @@ def test_the_qr_code_has_every_square_and_a_border() -> None:
 
 
 def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() -> None:
-    play = made_link(Play(start(), start_view="sessions"))
+    play = made_link(Play(snapshot_of(), start_view="sessions"))
     play.port.tell(pairing.LinkMade(url=LINK.replace("#", "#0"), expires_at=play.clock.now()))
     play.shows("This link pairs one browser")
     play.port.tell(pairing.LinkMade(url=LINK, expires_at=play.clock.now()))
@@ -113,7 +113,7 @@ def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() ->
 
 
 def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> None:
-    play = Play(start(mail()))
+    play = Play(snapshot_of(mail()))
     with_devices(play, PHONE, FIREFOX)
     play.shows("▲ A browser has redeemed a link. 5, then t on its row, asks about it.")
     play.go("5", "2 devices")
@@ -133,7 +133,7 @@ def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> 
 
 def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> None:
     console = replace(FIREFOX, kind="console")
-    play = with_devices(Play(start(mail())), console)
+    play = with_devices(Play(snapshot_of(mail())), console)
     play.go("5", "1 device")
     play.press("end")
     play.go("t", "Let this console see all that this one shows, approve and deny?")
@@ -146,22 +146,22 @@ def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> No
     )
     with_devices(play, replace(console, confirmed=True, is_owners=True))
     play.shows("● is yours")
-    page = with_devices(made_link(Play(start(mail()))), FIREFOX)
+    page = with_devices(made_link(Play(snapshot_of(mail()))), FIREFOX)
     page.press_rested("o", "o did nothing: a page only answers calls.")
     page.asks_nothing()
 
-    yours = Play(replace(start(mail()), attached="attached 1", is_owners=True))
+    yours = Play(replace(snapshot_of(mail()), attached="attached 1", is_owners=True))
     yours.press_rested("P")
     yours.asks(SetPause(paused=True))
     yours.press_rested("O", "O did nothing: only the console itself does this")
-    other = Play(replace(start(mail()), attached="attached 1"))
+    other = Play(replace(snapshot_of(mail()), attached="attached 1"))
     other.press_rested("P", "P did nothing: only the console itself does this, or an attached one")
     other.asks_nothing()
 
 
 @pytest.mark.parametrize("pressed_here_too", [False, True])
 def test_an_answer_of_another_hand_is_nowhere_said_to_be_yours(pressed_here_too: bool) -> None:
-    play = rested(start(mail(), short(2), records=()))
+    play = rested(snapshot_of(mail(), short(2), records=()))
     if pressed_here_too:
         play.read_all()
         play.press_alone("a")
@@ -184,7 +184,7 @@ def test_an_answer_of_another_hand_is_nowhere_said_to_be_yours(pressed_here_too:
 
 @pytest.mark.parametrize("state", ["denied", "checking", "completed"])
 def test_a_press_on_a_call_that_another_hand_answered_says_whose(state: str) -> None:
-    play = rested(start(mail(), short(2)))
+    play = rested(snapshot_of(mail(), short(2)))
     play.read_all()
     ended = NOW + 5 if state != "checking" else None
     done = replace(

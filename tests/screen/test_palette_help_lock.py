@@ -18,13 +18,13 @@ from aileron_tui.screens.console import ConsoleScreen, LockScreen
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.line_input import LineInput
-from tests.screen.driving import console, resting
+from tests.screen.driving import drive_console, resting
 from tests.support.screens.drawn import situation
 from tests.support.screens.home import library_items, sessions
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, short, start
+from tests.support.screens.states import NOW, short, snapshot_of
 
-STATE = start(short(1), short(2), library=library_items(NOW), sessions=sessions(NOW))
+STATE = snapshot_of(short(1), short(2), library=library_items(NOW), sessions=sessions(NOW))
 REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))
 
 
@@ -89,7 +89,7 @@ def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> Non
 
 
 async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
-    async with console(start(replace(short(), expires_at=None))) as shown:
+    async with drive_console(snapshot_of(replace(short(), expires_at=None))) as shown:
         await shown.passes(100_000)
         assert "Locked" not in shown.text, "without a setting"
     async with resting(STATE, lock_seconds=60.0) as shown:
@@ -117,7 +117,7 @@ async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_e
 async def test_nothing_counts_as_seen_behind_the_lock() -> None:
     """What changes meanwhile is unread when the person comes back."""
     view = replace(short(), expires_at=None)
-    async with console(start(view), lock_seconds=60.0) as shown:
+    async with drive_console(snapshot_of(view), lock_seconds=60.0) as shown:
         model = shown.model
         await shown.read_all()
         assert model.reading.unseen == 0
@@ -141,7 +141,7 @@ def test_an_update_while_the_lock_comes_or_goes_does_not_end_the_console() -> No
 
 
 async def test_the_lock_covers_what_stood_over_the_page() -> None:
-    async with console(STATE, lock_seconds=60.0) as shown:
+    async with drive_console(STATE, lock_seconds=60.0) as shown:
         await shown.go("d", "Reason (codex will read it):")
         await shown.type("no")
         shown.clock.advance(70)
@@ -171,7 +171,7 @@ class Leader:
 
 async def test_a_demo_says_its_line_above_the_status_line_and_goes_on_with_its_key() -> None:
     leader = Leader()
-    async with resting(start(short()), guide=leader, registry=REGISTRY) as shown:
+    async with resting(snapshot_of(short()), guide=leader, registry=REGISTRY) as shown:
         assert shown.lines[-3].startswith("  1 of 6  A plain mail.")
         assert "S next scene" in shown.keys
         await shown.press("S")
@@ -187,7 +187,7 @@ async def test_a_demo_says_its_line_above_the_status_line_and_goes_on_with_its_k
 
 
 def test_what_service_and_agent_say_stands_right_of_a_bar() -> None:
-    play = Play(start(short()), registry=REGISTRY)
+    play = Play(snapshot_of(short()), registry=REGISTRY)
     play.guide(
         GuideLine(
             step="3 of 6", sentence="It ran.", service="sent\n 4 of 6  Forged.",

@@ -11,14 +11,14 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import events, intents, view_models
 from aileron_core.console_port.events import SessionsUpdated
 from aileron_tui.app import AileronApp
-from tests.screen.driving import console
+from tests.screen.driving import drive_console
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import sessions
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, mail, recorded_event, short, start
+from tests.support.screens.states import NOW, mail, recorded_event, short, snapshot_of
 
 SESSIONS = sessions(NOW)
-STATE = start(short(1), short(2), sessions=SESSIONS)
+STATE = snapshot_of(short(1), short(2), sessions=SESSIONS)
 RUNS = replace(
     short(2), state="executing", decided_at=NOW - 43, started_at=NOW - 42, seconds_allowed=180.0
 )
@@ -28,7 +28,7 @@ WROTE = replace(
     short(2), action="builtin.write", title="Write a file", state="completed", ended_at=NOW - 5
 )
 CODEX, CLAUDE, RELAY = sessions(NOW)
-AT_WORK = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
+AT_WORK = snapshot_of(mail(), sessions=(CODEX, CLAUDE, RELAY))
 ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
 
 
@@ -75,7 +75,7 @@ def test_going_on_obeys_the_arming_and_nothing_can_be_approved_before() -> None:
 
 
 def test_a_pause_takes_back_the_first_of_two_presses_and_makes_every_key_rest_anew() -> None:
-    play = rested(start(mail()), size=(80, 24))
+    play = rested(snapshot_of(mail()), size=(80, 24))
     play.press_alone("a", "Press a again to send a mail draft anyway.")
     play.rest()
     play.port.tell(events.PauseChanged(paused_at=NOW))
@@ -124,7 +124,7 @@ def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
 
 
 def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() -> None:
-    drawn = Drawn(start(RUNS))
+    drawn = Drawn(snapshot_of(RUNS))
     for later, said in ((0, "0:42 of 3:00"), (20, "1:02 of 3:00")):
         drawn.now = NOW + later
         assert f"▶ {said}" in "".join(drawn.rows)
@@ -132,7 +132,7 @@ def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() ->
 
 
 def test_the_key_asks_and_only_enter_stops_the_call() -> None:
-    play = rested(start(short(), RUNS), answers=True)
+    play = rested(snapshot_of(short(), RUNS), answers=True)
     assert "X stop" not in play.keys, "the selected call waits, and does not run"
     play.go("j", "X stop the run…")
     play.go("X", 'Stop "')
@@ -150,7 +150,7 @@ def test_the_key_asks_and_only_enter_stops_the_call() -> None:
 
 def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
     """It ended by itself: an enter that comes now must stop nothing else."""
-    play = rested(start(RUNS), answers=True)
+    play = rested(snapshot_of(RUNS), answers=True)
     play.go("X", 'Stop "')
     done = replace(RUNS, state="completed", started_at=None, ended_at=NOW, version=100)
     play.tell(events.ApprovalUpdated(view=done))
@@ -160,7 +160,7 @@ def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
 
 
 def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
-    play = Play(start(short()), answers=True)
+    play = Play(snapshot_of(short()), answers=True)
     play.shows("WILL HAPPEN")
     play.port.tell(recorded_event(4000, run_id="run_long", action="run-query", **LONG))
     play.go("2", "▶ running 0:42 of 3:00")
@@ -182,7 +182,7 @@ def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> No
     """Not where its page only stands beside the list, whose rows may move. Another opened call starts the
     rest anew: a key that was pressed for one must not take back another.
     """
-    play = Play(start(short(), WROTE), size=size, answers=True)
+    play = Play(snapshot_of(short(), WROTE), size=size, answers=True)
     completed: dict[str, Any] = {"at": NOW - 5, "run_id": WROTE.run_id, "action": WROTE.action}
     play.port.tell(recorded_event(4000, AuditEvent.RUN_COMPLETED, **completed))
     play.go("2", "builtin.write")
@@ -205,7 +205,7 @@ def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> No
 
 def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> None:
     waits = short(1, action="builtin.write")
-    play = Play(start(waits, short(2)), answers=True)
+    play = Play(snapshot_of(waits, short(2)), answers=True)
     ended = replace(waits, state="completed", ended_at=NOW, version=waits.version + 1)
     play.port.tell(events.ApprovalUpdated(view=ended))
     play.rest()
@@ -261,7 +261,7 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
             refused=(view_models.RefusedHost(ASKED, ""), view_models.RefusedHost(NEXT, ""))
         ),
     )
-    play = Play(start(mail(), sessions=(asks, CLAUDE, RELAY)))
+    play = Play(snapshot_of(mail(), sessions=(asks, CLAUDE, RELAY)))
     play.go("5", "▲ 1 asks for a host", f"▲ asks for {ASKED}")
     play.press_rested("t", "NETWORK")
     assert play.port.intents == []
@@ -294,7 +294,7 @@ async def test_going_around_the_gate_rings_once_a_session(monkeypatch: pytest.Mo
     monkeypatch.setattr(AileronApp, "bell", lambda _: rung.append(1))
     counted = replace(CLAUDE, tool_calls=view_models.ToolCallsView(by_name=(("Bash", 1),)))
     marked = replace(CLAUDE, tool_calls=surroundings("Bash"))
-    async with console(start(mail(), sessions=(AROUND, CLAUDE))) as shown:
+    async with drive_console(snapshot_of(mail(), sessions=(AROUND, CLAUDE))) as shown:
         shown.port.tell(SessionsUpdated(sessions=(AROUND, counted)))
         await shown.go("5", "1 went around the gate")
         assert rung == []

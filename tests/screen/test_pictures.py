@@ -25,11 +25,11 @@ from tests.support.screens.grants import lunch, offers_read, past, tried
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.rules import LUNCH, NO_SAM, OPEN, POST, READS, STRIPE
-from tests.support.screens.states import NOW, WORK, held, mail, need, short, start
+from tests.support.screens.states import NOW, WORK, held_call, mail, need, short, snapshot_of
 from tests.support.screens.tool_calls import command, edit
 
 CLAUDE = {"agent": "claude", "session_label": "", "session_id": sessions(NOW)[1].session_id}
-HOME = start(
+HOME = snapshot_of(
     mail(1), mail(2), mail(3, **CLAUDE), mail(4, **CLAUDE), held=(not_accepted(),),
     library=library_items(NOW), problems=problems(), sessions=sessions(NOW),
 )  # fmt: skip
@@ -41,10 +41,10 @@ Scenario = Callable[[Console], Awaitable[None]]
 _SIZES = {"80x24": (80, 24), "120x36": (120, 36), "200x60": (200, 60)}
 _THEMES = {"": DARK, "light": LIGHT, "plain": PLAIN}
 UNBOUND = need("unbound", problem="api_key/mail/old cannot be used: the connector changed")
-WAITING = start(
-    held(need("locked", WORK)),
-    held(need("choice", WORK, states.HOME), 2),
-    held(replace(UNBOUND, command="aileron binding rebind api_key/mail/old"), 3),
+WAITING = snapshot_of(
+    held_call(need("locked", WORK)),
+    held_call(need("choice", WORK, states.HOME), 2),
+    held_call(replace(UNBOUND, command="aileron binding rebind api_key/mail/old"), 3),
     short(4, accounts=(WORK,)),
     vault=VaultStatus(state="locked", entries=2),
 )
@@ -159,7 +159,7 @@ async def test_the_reason_for_a_no(shown: Console) -> None:
     await shown.rest()
 
 
-@picture_of(start(lunch()), "80x24 120x36")
+@picture_of(snapshot_of(lunch()), "80x24 120x36")
 async def test_the_panel_of_a_grant(shown: Console) -> None:
     await shown.press_rested("A")
     shown.port.tell(offers_read(lunch()))
@@ -172,7 +172,7 @@ async def test_the_panel_of_a_grant(shown: Console) -> None:
     await shown.shows("14 of your last 500 answers would match")
 
 
-@picture_of(start(), "120x36-plain")
+@picture_of(snapshot_of(), "120x36-plain")
 async def test_nothing_waits(shown: Console) -> None:
     """A nearly empty screen is calm in every look."""
     await shown.shows("Nothing is waiting.")
@@ -186,7 +186,7 @@ async def test_the_core_has_ended(shown: Console) -> None:
     await shown.shows("THE SERVER HAS STOPPED")
 
 
-@picture_of(start(short(1), short(2), short(3)))
+@picture_of(snapshot_of(short(1), short(2), short(3)))
 async def test_a_call_that_was_answered_stays_for_a_moment_dimmed(shown: Console) -> None:
     await shown.read_all()
     await shown.press_alone("a")
@@ -211,7 +211,7 @@ async def test_the_passphrase_is_typed_unseen(shown: Console) -> None:
     await shown.shows("••••••")
 
 
-@picture_of(start(short(1), short(2)))
+@picture_of(snapshot_of(short(1), short(2)))
 async def test_a_call_that_failed_under_the_cursor(shown: Console) -> None:
     await shown.rest()
     outcome = "Nothing ran: the action file changed after you looked."
@@ -241,20 +241,20 @@ def _closed_issue(number: int) -> ApprovalView:
     )  # fmt: skip
 
 
-@picture_of(start(*map(_closed_issue, range(1, 13)), short(20)), "120x36 80x24")
+@picture_of(snapshot_of(*map(_closed_issue, range(1, 13)), short(20)), "120x36 80x24")
 async def test_many_calls_in_one_row(shown: Console) -> None:
     await shown.rest()
 
 
 @picture_of(
-    start(states.change(states.TO, FieldView(label="Body", value=_NEW, multiline=True))),
+    snapshot_of(states.change(states.TO, FieldView(label="Body", value=_NEW, multiline=True))),
     "120x36 80x24",
 )
 async def test_a_change_in_sight(shown: Console) -> None:
     await shown.rest()
 
 
-@picture_of(start(mail(1, inputs=_INPUTS)), "120x36 80x24-plain")
+@picture_of(snapshot_of(mail(1, inputs=_INPUTS)), "120x36 80x24-plain")
 async def test_the_arguments_of_a_call_as_a_form(shown: Console) -> None:
     await shown.rest()
     in_field = ("up", "up", "up", "end", *(["backspace"] * 7), *"1 May.")
@@ -263,28 +263,28 @@ async def test_the_arguments_of_a_call_as_a_form(shown: Console) -> None:
         await shown.press(each)
 
 
-@picture_of(start(edit(NOW)))
+@picture_of(snapshot_of(edit(NOW)))
 async def test_a_change_of_a_file_is_shown_as_its_difference(shown: Console) -> None:
     await shown.rest()
 
 
-@picture_of(start(command(NOW)))
+@picture_of(snapshot_of(command(NOW)))
 async def test_a_command_shows_what_its_rehearsal_did(shown: Console) -> None:
     await shown.shows("made old/notes.md")
     await shown.rest()
 
 
-@picture_of(start(short(preview=replace(short().preview, fields=FORMATS))))
+@picture_of(snapshot_of(short(preview=replace(short().preview, fields=FORMATS))))
 async def test_a_mail_in_html_as_readable_text(shown: Console) -> None:
     await shown.rest()
 
 
-@picture_of(start(held=(changed(),)))
+@picture_of(snapshot_of(held=(changed(),)))
 async def test_a_changed_action_begins_with_what_it_allows_more(shown: Console) -> None:
     await shown.rest()
 
 
-@picture_of(start(held=suite_of_515()))
+@picture_of(snapshot_of(held=suite_of_515()))
 async def test_515_files_are_one_item_that_begins_with_those_to_look_at(shown: Console) -> None:
     await shown.rest()
 
@@ -304,7 +304,7 @@ async def test_stop_everything_says_what_it_would_stop(shown: Console) -> None:
     await shown.rest()
 
 
-@picture_of(start(short(1), short(2), sessions=sessions(NOW)), answers=True)
+@picture_of(snapshot_of(short(1), short(2), sessions=sessions(NOW)), answers=True)
 async def test_while_all_calls_are_held(shown: Console) -> None:
     await shown.press_rested("P", "All calls are on hold")
     await shown.rest()
@@ -343,7 +343,7 @@ async def test_activity_names_each_call_once_with_what_became_of_it(shown: Conso
     await shown.rest()
 
 
-@picture_of(start(mail(), mail(2)), "120x36 120x36-light", answers=True)
+@picture_of(snapshot_of(mail(), mail(2)), "120x36 120x36-light", answers=True)
 async def test_the_screen_as_it_was_seen_says_that_it_is_not_live(shown: Console) -> None:
     await shown.press_rested("a", "Press a again")
     await shown.press_rested("a", "✓ Approved")
@@ -360,7 +360,7 @@ async def test_an_audit_that_was_verified_says_when(shown: Console) -> None:
     await shown.go("V", "chain verified")
 
 
-@picture_of(start(mail()), answers=True)
+@picture_of(snapshot_of(mail()), answers=True)
 async def test_a_link_that_pairs_a_browser_is_text_and_qr_code(shown: Console) -> None:
     """Dark on light in every theme, so that a camera reads it."""
     await shown.go("O", "This link pairs one browser")
@@ -387,7 +387,7 @@ async def test_sessions_say_who_is_there_and_what_contains_them(shown: Console) 
     await shown.rest()
 
 
-@picture_of(start(vault=UNLOCKED, accounts=accounts(ANA, CHANGED, ENDED)))
+@picture_of(snapshot_of(vault=UNLOCKED, accounts=accounts(ANA, CHANGED, ENDED)))
 async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
     await shown.go("6", "3 accounts, 2 cannot be used")
     await to_row(shown, "api_key/mail/home")
@@ -395,7 +395,8 @@ async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
 
 
 @picture_of(
-    start(mail(1), grants=(NO_SAM, POST, LUNCH), rules=(READS, STRIPE, OPEN)), "120x36 80x24-plain"
+    snapshot_of(mail(1), grants=(NO_SAM, POST, LUNCH), rules=(READS, STRIPE, OPEN)),
+    "120x36 80x24-plain",
 )
 async def test_grants_and_rules_say_what_they_answer(shown: Console) -> None:
     await shown.go("7", "3 grants, 1 at rest")
@@ -407,7 +408,7 @@ async def test_help(shown: Console) -> None:
     await shown.press_rested("question_mark")
 
 
-@picture_of(start(short(1), short(2)))
+@picture_of(snapshot_of(short(1), short(2)))
 async def test_help_ends_with_the_signs(shown: Console) -> None:
     """What each sign on the screen means."""
     await shown.rest()

@@ -15,7 +15,7 @@ from tests.screen.driving import Console
 from tests.support.screens.calls import drifted
 from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, mail, short, start
+from tests.support.screens.states import NOW, mail, short, snapshot_of
 from tests.support.variants import ALL, variants
 
 PRESSES = 200 if ALL else 80
@@ -149,7 +149,7 @@ def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None
     size = (80, 24) if seed % 2 else (120, 36)
     views = tuple(short(number) if number % 3 else mail(number) for number in range(1, 6))
     decided = refused = 0
-    play = Play(start(*views), size=size)
+    play = Play(snapshot_of(*views), size=size)
     world = World(play, views, chance)
     for _ in range(PRESSES):
         before = play.waiting
@@ -202,7 +202,7 @@ def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None
 
 
 def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_nothing() -> None:
-    play = rested(start(short(1), short(2)))
+    play = rested(snapshot_of(short(1), short(2)))
     play.port.tell(ApprovalUpdated(view=short(1, state="expired", ended_at=NOW)))
     play.passes(60)
     assert play.selected == short(1).approval_id

@@ -13,7 +13,7 @@ from aileron_tui.draw import context
 from aileron_tui.draw.text import cell_width, plain_text
 from tests.support.screens.home import process
 from tests.support.screens.play import rested
-from tests.support.screens.states import NOW, mail, record, short, start
+from tests.support.screens.states import NOW, mail, record, short, snapshot_of
 
 HOSTS = ("git\u200bhub.com:443", "b:1", "c:1")
 PROCESS = replace(process(NOW), parents=process(NOW).parents[:2])
@@ -156,7 +156,7 @@ def test_a_rail_is_where_the_document_keeps_80_columns(width: int, *, shown_ther
     """Below that the document has the room, and the context at its end. What comes there leaves the key armed:
     it is not what a person decides by.
     """
-    play = rested(start(short(1, process=PROCESS), records=()), size=(width, 40))
+    play = rested(snapshot_of(short(1, process=PROCESS), records=()), size=(width, 40))
     assert play.document.width >= 80
     assert ("WHO ASKS" in play.lines[2][-50:]) is shown_there
     fresh = of_run(99, "run.completed", "run-99", action="get-draft")

@@ -14,13 +14,13 @@ from aileron_core.console_port.intents import Approve
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
-from tests.screen.driving import Console, console, resting
+from tests.screen.driving import Console, drive_console, resting
 from tests.support.screens.calls import HOSTILE, drifted
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
 from tests.support.screens.port import LINK
-from tests.support.screens.states import NOW, body, mail, short, start
+from tests.support.screens.states import NOW, body, mail, short, snapshot_of
 
 LONG = "\n".join(f"line {number} of the letter" for number in range(60))
 TARGET = "https://pay.example.org/invoice/881?to=ana&amount=200"
@@ -34,7 +34,7 @@ Beside = Callable[[str], AbstractAsyncContextManager[Console]]
 
 def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
     """The lines that the reader drew count as seen, and no others; in it no key decides."""
-    play = Play(start(body(LONG)), size=(80, 24))
+    play = Play(snapshot_of(body(LONG)), size=(80, 24))
     before = play.document.height
     play.go("v", "line 5 of")
     assert play.document.height >= before + 4
@@ -64,7 +64,7 @@ def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -
 
 def test_the_reader_says_which_call_it_shows() -> None:
     named = replace(body(LONG), title="Send a draft", agent="mail-agent " * 9, self_opened=True)
-    play = Play(start(named), size=(80, 24))
+    play = Play(snapshot_of(named), size=(80, 24))
     play.go("v", "line 5 of")
     assert "Send a draft" in play.lines[0]
     head = r" Send a draft +┊ mail-agent mail-agent… +[━╸]+ [\d:]+ left +$"
@@ -74,7 +74,7 @@ def test_the_reader_says_which_call_it_shows() -> None:
 
 
 def test_a_search_goes_to_its_matches_and_marks_them() -> None:
-    play = Play(start(body(LONG)), size=(120, 36))
+    play = Play(snapshot_of(body(LONG)), size=(120, 36))
     play.go("tab", "/ search")
     play.rest()
     play.go("slash", "Search in the document")
@@ -91,7 +91,7 @@ def test_a_search_goes_to_its_matches_and_marks_them() -> None:
 
 
 async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
-    async with resting(start(body(LONG)), size=(120, 36)) as shown:
+    async with resting(snapshot_of(body(LONG)), size=(120, 36)) as shown:
         await shown.go("slash", "keep the filter")
         await shown.rest()
         await shown.go("escape", "/ filter")
@@ -103,7 +103,7 @@ async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
 
 
 async def test_a_link_is_opened_after_all_of_it_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with console(start(body(MAIL, "html")), size=(120, 36)) as shown:
+    async with drive_console(snapshot_of(body(MAIL, "html")), size=(120, 36)) as shown:
         opened: list[str] = []
         monkeypatch.setattr(shown.app._handoff, "open_link", opened.append)
         assert "‹leads to pay.example.org›" in shown.text
@@ -128,7 +128,7 @@ async def test_a_link_is_opened_after_all_of_it_was_shown(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("size", "length"), [((60, 16), 600), ((80, 24), 600), ((120, 36), 6000)])
 def test_a_link_that_is_not_shown_whole_is_not_opened(size: tuple[int, int], length: int) -> None:
     url = f"https://a.example/{'x' * length}?last=9"
-    play = Play(start(body(url)), size=size)
+    play = Play(snapshot_of(body(url)), size=size)
     play.press("L")
     play.rest()
     whole = "?last=9" in "".join(play.text.split()).partition("Openthisaddress")[2]
@@ -161,7 +161,7 @@ def top(play: Play) -> str:
 
 
 def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
-    play = rested(start(changed_body()))
+    play = rested(snapshot_of(changed_body()))
     assert "x whole" in play.keys
     assert top(play).startswith(" CHANGED")
     play.press_alone("x")
@@ -171,7 +171,7 @@ def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
     play.press_alone("x")
     assert top(play).startswith(" CHANGED")
     for view in (short(), changed_body(unavailable="timed out")):
-        drawn = Drawn(start(view))
+        drawn = Drawn(snapshot_of(view))
         assert " x " not in drawn.keys, "without one there is no key for it"
         assert drawn.model.preview_row is None
 
@@ -204,7 +204,7 @@ def copied(play: Play) -> list[str]:
 
 
 def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
-    play = rested(start(mail(preview=INVOICE)))
+    play = rested(snapshot_of(mail(preview=INVOICE)))
     play.go("y", "Copied To, as shown here: 17 characters. y again copies the next.")
     assert copied(play) == ["sam@helio.example"]
     play.go("y", "Copied Body, as shown here: 8 lines, ")
@@ -218,19 +218,19 @@ def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
 
 
 def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:
-    play = Play(start(short()))
+    play = Play(snapshot_of(short()))
     play.go("2", "Newest first.")
     assert "y copy" not in play.keys
     play.go("enter", "HISTORY")
     play.go("y", "Copied")
     assert copied(play)
     long = replace(INVOICE, fields=(FieldView(label="Log", value="x" * 90_000, multiline=True),))
-    play = rested(start(mail(preview=long)))
+    play = rested(snapshot_of(mail(preview=long)))
     play.go("y", "90 kB may be more than the terminal accepts.")
 
 
 def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
-    play = Play(start(mail(preview=INVOICE)), size=(200, 60))
+    play = Play(snapshot_of(mail(preview=INVOICE)), size=(200, 60))
     play.read_all()
     assert "u code points" in play.keys
     play.press_alone("u", "‹U+202E RLO›")
@@ -242,7 +242,7 @@ def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
     play.go("u", "‹412 blank lines›")
     play.rest()
     assert play.status_line.startswith(" ▲ Hidden text in Body: ")
-    plain = rested(start(short()))
+    plain = rested(snapshot_of(short()))
     assert "code points" not in plain.keys
     plain.press_alone("u")
     assert not plain.model.unfolded
@@ -257,7 +257,7 @@ def beside_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
         opener.chmod(0o700)
         (tmp_path / "run").mkdir()
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-        state = replace(start(short()), home=str(tmp_path))
+        state = replace(snapshot_of(short()), home=str(tmp_path))
         return resting(state, environment={"DISPLAY": ":0"}, answers=True)
 
     return console
@@ -307,7 +307,7 @@ async def test_a_links_file_that_cannot_be_deleted_is_said_and_tried_again(
 
 async def test_without_a_graphical_browser_none_is_started_no_file_written(tmp_path: Path) -> None:
     """The console's terminal is never given to one that draws in it."""
-    state = replace(start(short()), home=str(tmp_path))
+    state = replace(snapshot_of(short()), home=str(tmp_path))
     async with resting(state, environment={}, answers=True) as shown:
         await shown.go("O", "No browser can be opened from here.", LINK.partition("#")[2][:4])
     assert not (tmp_path / "run").exists()

@@ -13,29 +13,44 @@ from aileron_core.console_port.intents import Accept, Approve
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Problem
 from aileron_tui import words
-from tests.screen.driving import console
+from tests.screen.driving import drive_console
 from tests.screen.offered_files import connector, offered
 from tests.screen.test_pictures import HOME, with_a_past
 from tests.support.screens.calls import fixtures, later_steps, snapshot, vanished
 from tests.support.screens.home import library_items, not_accepted, problems
 from tests.support.screens.play import Play
-from tests.support.screens.states import NOW, TO, Undrawable, change, denied, mail, short, start
+from tests.support.screens.states import (
+    NOW,
+    TO,
+    Undrawable,
+    change,
+    denied,
+    mail,
+    short,
+    snapshot_of,
+)
 from tests.support.variants import ALL
 
 CALLS = snapshot(NOW).approvals
-NOTHING = start(sessions=(), records=(), library=(), actions_ready=0, head_words=None)
+NOTHING = snapshot_of(sessions=(), records=(), library=(), actions_ready=0, head_words=None)
 ROUTE = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
 NO_PREVIEW = PreviewView(status="none")
 UNFETCHABLE = PreviewView(status="unavailable", reason="timed out", updated_at=NOW - 2)
-ASKED_BY_THE_KERNELS_WORD = start(replace(CALLS[0], preview=replace(CALLS[0].preview, fields=())))
+ASKED_BY_THE_KERNELS_WORD = snapshot_of(
+    replace(CALLS[0], preview=replace(CALLS[0].preview, fields=()))
+)
 NOW_SENT = replace(change(TO).preview, fields=change(TO).preview.fields[:2])
-CHANGE_WITHOUT_NEW_VALUES = start(change(TO, preview=NOW_SENT, new_values=(), other_arguments=()))
+CHANGE_WITHOUT_NEW_VALUES = snapshot_of(
+    change(TO, preview=NOW_SENT, new_values=(), other_arguments=())
+)
 SIZES = [(40, 10), (80, 24), (120, 36), *([(60, 16), (200, 50)] if ALL else ())]
 KEYS = ["j", "space", "v", "escape", "tab", "d", "x", "escape", "h", "escape", "2", "enter", "4", "j", "enter", "3", "5", "6", "1"]  # fmt: skip
 STATES = {
     "fixtures": lambda: snapshot(NOW),
-    "mails": lambda: start(mail(1), short(2), denied(3), routes=("a.example:443 -> 127.0.0.1:1",)),
-    "empty": start,
+    "mails": lambda: snapshot_of(
+        mail(1), short(2), denied(3), routes=("a.example:443 -> 127.0.0.1:1",)
+    ),
+    "empty": snapshot_of,
 }
 
 
@@ -46,12 +61,12 @@ def creation() -> Snapshot:
     )
     view = short(effect="CREATE", title="Create an event", action="create-event", arguments=sent)
     fields = (FieldView(label="That day", value="09:00 Stand-up"),)
-    return start(replace(view, preview=replace(view.preview, fields=fields, gist="Team")))
+    return snapshot_of(replace(view, preview=replace(view.preview, fields=fields, gist="Team")))
 
 
 def busy() -> Snapshot:
     kinds = [view for view in fixtures(NOW) if view.state == "pending"]
-    return start(
+    return snapshot_of(
         *(
             replace(
                 kinds[number % len(kinds)], approval_id=f"act-20261008T140152-{number:016x}",
@@ -78,43 +93,43 @@ PROBLEMS = (*problems(), MALFORMED)
 
 SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
     # A call: its state, the keys pressed, what stands there then
-    "declares no preview": (start(short(preview=NO_PREVIEW)), (),
+    "declares no preview": (snapshot_of(short(preview=NO_PREVIEW)), (),
         ("WILL HAPPEN  no preview: the action file declares none", "CODEX SENT", "draft_id    ┊")),
     "a server's tool declares no preview": (
-        start(short(preview=NO_PREVIEW, connector="mcp://local/notes")), (),
+        snapshot_of(short(preview=NO_PREVIEW, connector="mcp://local/notes")), (),
         ("WILL HAPPEN  no preview: nothing else is known of it", "CODEX SENT")),
-    "a later step asks": (start(replace(CALLS[6], steps=later_steps("asked"), times_asked=1)), (),
+    "a later step asks": (snapshot_of(replace(CALLS[6], steps=later_steps("asked"), times_asked=1)), (),
         ("STEPS  one after another; 1 is set at run time", "┃ ✓ done",
          "┃ needs your approval now, with these inputs", "issue       ┃ 4182",
          "┃ ${create.number}")),
     "the kernel says who asks": (ASKED_BY_THE_KERNELS_WORD, ("space",),
         ("WHO ASKS  confirmed by the kernel", "process     │ 48112 codex ← zsh ← tmux: server",
          "program     │ /usr/bin/codex", "tool call   ┊ call_9fQ2", "thread      ┊ 0199-7c1e")),
-    "its requester is gone": (start(short(requester_gone=True)), (),
+    "its requester is gone": (snapshot_of(short(requester_gone=True)), (),
         ("▲ The agent's session has ended", "session ended   4:")),
-    "its agent stopped waiting": (start(short(times_asked=3, stopped_waiting_at=NOW - 40)), (),
+    "its agent stopped waiting": (snapshot_of(short(times_asked=3, stopped_waiting_at=NOW - 40)), (),
         ("Asked       │ 14:01:48  3 times",)),
     "its session opened itself": (
-        start(short(self_opened=True, containment="none", agent="claude", session_label="a relay")), (),
+        snapshot_of(short(self_opened=True, containment="none", agent="claude", session_label="a relay")), (),
         (" s ago · not contained · in ~/work/q3", "▌         ┊ claude",
          "▲ Unverified agent: it connected by itself and chose this name.", "THE AGENT SENT")),
-    "a route answers it": (start(short(routed=(ROUTE,)), routes=(ROUTE,)), (),
+    "a route answers it": (snapshot_of(short(routed=(ROUTE,)), routes=(ROUTE,)), (),
         ("▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:9001.",
          f"Routed      │ {ROUTE}")),
-    "its deadline is near": (start(short(expires_at=NOW + 40)), (), ("0:36 left",)),
+    "its deadline is near": (snapshot_of(short(expires_at=NOW + 40)), (), ("0:36 left",)),
     "its preview went away": (
-        start(short(version=2, preview=UNFETCHABLE, drift=vanished(NOW))), (),
+        snapshot_of(short(version=2, preview=UNFETCHABLE, drift=vanished(NOW))), (),
         ("▲ Changed after you looked   ▲ No preview",
          "CHANGED  nothing has run; the preview can no longer be fetched",
          "┃ Preview unavailable: timed out", "To          ┃ − sam@helio.example",
          "Cc          ┃ − n/a", "┃ − the invoice", "○ No preview. Press a to send")),
     "is looked at once more": (
-        start(short(state="checking", decided_at=NOW - 1, decided_by="person"), short(2)), (),
+        snapshot_of(short(state="checking", decided_at=NOW - 1, decided_by="person"), short(2)), (),
         ("… checking", "Decided     │ 14:01:59  you", "Checking once more before it runs …",
          "d deny…")),
-    "runs": (start(short(state="executing", decided_at=NOW - 1, decided_by="person"), short(2)), (),
+    "runs": (snapshot_of(short(state="executing", decided_at=NOW - 1, decided_by="person"), short(2)), (),
         ("▶ running.", "X stop the run…")),
-    "is still looked at": (start(CALLS[5]), (),
+    "is still looked at": (snapshot_of(CALLS[5]), (),
         ("┃ ·····", "Fetching the preview. You can approve once it arrives or fails.", "d deny…")),
     "changes without new values": (CHANGE_WITHOUT_NEW_VALUES, (),
         ("NOW  fetched by Aileron", "To          ┃ ben@northwind.example",
@@ -123,25 +138,25 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
         ("NOW  fetched by Aileron", "That day    ┃ 09:00 Stand-up",
          "CODEX WANTS  to be created exactly as shown", "Title       ┊ INC-2291 post-mortem")),
     # Files
-    "a connector": (start(held=(connector(),)), (),
+    "a connector": (snapshot_of(held=(connector(),)), (),
         ("Accept this connector?", "▲ allows more than before: + host collect.example:443",
          "┃ different code: 131,072 bytes,", "┃ − hosts = [\"notes.example:443\"]",
          "┃ collect.example:443")),
-    "a new action": (start(held=(offered(),)), (),
+    "a new action": (snapshot_of(held=(offered(),)), (),
         ("Accept this action?", "New action. Agents can't use it until you accept it.",
          "Runs        ┃", "Digest      ┃")),
-    "a file with a problem": (start(short(), problems=PROBLEMS), ("j",),
+    "a file with a problem": (snapshot_of(short(), problems=PROBLEMS), ("j",),
         ("A file has a problem", "! FILE   actions/pay.md:12 execute.op",
          "File        ┃ actions/pay.md:12", "it has post_invoice.",
          "Nothing to decide here. Fix the file")),
     # The list
     "more than its pane holds": (busy(), tuple("j" * 20),
         ("▴ 10 above  ▾ 19 more", "next expiry in 3:")),
-    "an empty home": (start(actions_ready=0, sessions=(), records=()), (),
+    "an empty home": (snapshot_of(actions_ready=0, sessions=(), records=()), (),
         ("Nothing is waiting.", "`aileron init --example` or `aileron action add PATH`")),
-    "nothing waits": (start(*(view for view in CALLS if view.state in ("denied", "unknown"))), (),
+    "nothing waits": (snapshot_of(*(view for view in CALLS if view.state in ("denied", "unknown"))), (),
         ("Nothing is waiting.", "denied 1 min ago", "2 agents are connected.")),
-    "held and empty": (start(paused_at=NOW - 600), (),
+    "held and empty": (snapshot_of(paused_at=NOW - 600), (),
         ("▲ All calls are on hold (since 13:52). P resumes them.", "Nothing is waiting.",
          " P  resume")),
     # Activity and audit
@@ -153,7 +168,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
     "a record as stored": (snapshot(NOW), ("3", "j", "enter", "s"),
         ("Record 35  run.unknown", "CHAIN  each record's hash covers the one before it",
          "AS STORED  the text that was hashed", '│ {"action":"send-draft","actor":"aileron"')),
-    "a call of an earlier console": (start(mail(), denied(2), denied(3)), ("h",),
+    "a call of an earlier console": (snapshot_of(mail(), denied(2), denied(3)), ("h",),
         ("OUTCOME  denied at 13:53:40", "Reason      │ not to the board",
          "│ Not kept: what was shown")),
     "a filtered audit": (snapshot(NOW), ("3", "/", *"agent:claude", "enter"),
@@ -194,7 +209,7 @@ def test_what_stands_there(name: str) -> None:
 
 
 def test_the_track_tells_what_is_in_view_and_whether_the_rest_was_seen() -> None:
-    play = Play(start(mail()), size=(80, 24))
+    play = Play(snapshot_of(mail()), size=(80, 24))
     assert {line[-1] for line in play.lines[5:-2]} == {"█", "┃", "│"}
     play.read_all()
     assert {line[-1] for line in play.lines[5:-2]} == {"█", "│"}
@@ -207,7 +222,7 @@ def test_the_track_tells_what_is_in_view_and_whether_the_rest_was_seen() -> None
 async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, int]) -> None:
     """After each of some keys that go everywhere; what the field shows of itself is Textual's."""
     made = STATES[state]
-    async with console(made(), size) as shown:
+    async with drive_console(made(), size) as shown:
         play = Play(made(), size)
         for key in ("", *KEYS):
             if key:
@@ -225,7 +240,7 @@ async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, 
 
 def test_an_item_that_cannot_be_drawn_waits_undecided(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "aileron_tui"):
-        play = Play(start(broken_call(), short(2)))
+        play = Play(snapshot_of(broken_call(), short(2)))
         play.shows(words.status.UNDRAWABLE)
         play.passes(2)
         assert words.status.UNDRAWABLE in play.status_line
@@ -249,7 +264,7 @@ def test_an_item_that_cannot_be_drawn_waits_undecided(caplog: pytest.LogCaptureF
 
 
 def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that_away() -> None:
-    play = Play(start(broken_call()))
+    play = Play(snapshot_of(broken_call()))
     play.shows(words.status.UNDRAWABLE)
     play.tell(ApprovalUpdated(view=replace(short(), version=2)))
     assert words.status.UNDRAWABLE not in play.text
@@ -266,7 +281,7 @@ def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that
 
 def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
     held = replace(not_accepted(), file=Undrawable("a.md"), hosts=(Undrawable("h"),))
-    play = Play(start(held=(held,)))
+    play = Play(snapshot_of(held=(held,)))
     play.shows(words.status.UNDRAWABLE)
     play.clock.advance(2)
     play.press_alone("t")

@@ -22,7 +22,7 @@ from aileron_tui.state.queue import Queue
 from aileron_tui.state.tables.library import LibraryTable
 from tests.screen.offered_files import SUITE, connector, held_file, offered, suite, suite_of_515
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, short, start
+from tests.support.screens.states import NOW, short, snapshot_of
 
 NAME = "github://example/tracker"
 OTHER, ALIKE = "github://example/b", "github://examp1e/a"
@@ -56,7 +56,7 @@ def test_hostile_names_stand_escaped_in_the_list() -> None:
         hosts=("a\u0430.example:443",),
         suite=replace(SUITE, source="/tmp/\x1b]0;owned\x07" + "a" * 200 + "/suite"),
     )
-    play = Play(start(held=suite(hostile, held_file("y"))), size=(200, 60))
+    play = Play(snapshot_of(held=suite(hostile, held_file("y"))), size=(200, 60))
     play.read_all()
     play.shows("pay‹ESC›[2J‹RLO›gnp", "github://‹BEL›evil.", "is xn--a-8sb.example, not aa.example")
     assert not {"\x1b", "\u202e", "\x07", "\r"} & {*play.text}
@@ -65,7 +65,7 @@ def test_hostile_names_stand_escaped_in_the_list() -> None:
 
 def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
     held = suite_of_515()
-    play = rested(start(held=held), size=(80, 24))
+    play = rested(snapshot_of(held=held), size=(80, 24))
     assert "Accept these 515 actions?" in play.text
     play.in_vain("t", "lines not seen. Press t again")
     play.press_rested("t")
@@ -80,7 +80,7 @@ def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
     held = suite_of_515()
     first = {"draft-create", "file-upload", "page-create", "page-update"}
     left = [each for each in held if each.name in first]
-    play = Play(start(held=held), size=(60, 16))
+    play = Play(snapshot_of(held=held), size=(60, 16))
     play.press_rested("T", "lines not seen. Press T again")
     play.press_rested("T")
     assert {*play.asks_for(AcceptSuite).files} == {*digests_of(held)} - {*digests_of(left)}
@@ -95,7 +95,7 @@ def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
     suite(held_file("a", gated=False), held_file("b", gated=False)),
 ], ids=["nothing to review first", "nothing else"])  # fmt: skip
 def test_the_other_key_is_there_where_it_does_more(held: tuple[NotAcceptedView, ...]) -> None:
-    play = rested(start(held=held))
+    play = rested(snapshot_of(held=held))
     assert "accept the rest" not in play.keys
     play.in_vain("T", "T did nothing: nothing here has to be reviewed first.")
     play.passes(5)
@@ -108,7 +108,7 @@ def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
     changed, other = (
         replace(held_file(each.name, suite=None, text="2"), change="changed") for each in held[:2]
     )
-    play = rested(start(held=held))
+    play = rested(snapshot_of(held=held))
     play.shows("Accept these 4 actions?")
     play.port.tell(library_with(*held[1:], changed))
     play.shows("Accept these 3 actions?")
@@ -265,7 +265,7 @@ def test_both_keys_and_the_old_ones_word_stand_on_the_item_of_another_key() -> N
 
 
 def test_a_key_that_the_accepted_one_did_not_sign_takes_two_presses() -> None:
-    play = Play(start(held=(KEY,)), size=(160, 120), answers=True)
+    play = Play(snapshot_of(held=(KEY,)), size=(160, 120), answers=True)
     play.press_rested("t")
     assert play.port.intents == []
     play.shows(f"▲ {FILES.WARN_KEY}. Press t again to accept it.")
@@ -274,7 +274,7 @@ def test_a_key_that_the_accepted_one_did_not_sign_takes_two_presses() -> None:
 
 
 def test_an_offered_key_is_declined() -> None:
-    play = Play(start(held=(KEY,)), size=(160, 120))
+    play = Play(snapshot_of(held=(KEY,)), size=(160, 120))
     play.press_rested("x")
     play.asks(RemoveFile(kind="publisher", file="offer.tar.gz"))
     play.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=0))
@@ -291,7 +291,7 @@ def ready_actions(
 
 
 def test_a_key_is_withdrawn_like_any_acceptance() -> None:
-    play = Play(start(library=(ready_actions("publisher", NAME, "SHA256:new"),)))
+    play = Play(snapshot_of(library=(ready_actions("publisher", NAME, "SHA256:new"),)))
     play.go("4", NAME)
     play.press_rested("x", "SHA256:new")
     play.rest()
@@ -339,7 +339,7 @@ def test_a_suite_counts_the_files_that_nobody_signed() -> None:
 def test_a_suites_connector_stands_first_on_its_item() -> None:
     came = replace(connector(), suite=SUITE, account=("oauth2", "mail.read"))
     files = (came, held_file("a", gated=True), held_file("b", gated=False))
-    play = Play(start(held=files), size=(160, 160), answers=True)
+    play = Play(snapshot_of(held=files), size=(160, 160), answers=True)
     play.shows("Accept this connector and these 2 actions?")
     lines = [each.strip() for each in play.lines]
     section = next(n for n, each in enumerate(lines) if FILES.CONNECTOR_SECTION in each)
@@ -367,7 +367,7 @@ def test_a_yes_names_the_key_that_was_shown() -> None:
         ((VOUCHED,), Accept(kind="publisher", name=NAME, digest="SHA256:new")),
         (together, AcceptSuite(suite_id=SUITE.suite_id, files=digests, signed_with=keys)),
     ):
-        play = Play(start(held=shown), size=(160, 120), answers=True)
+        play = Play(snapshot_of(held=shown), size=(160, 120), answers=True)
         play.press_rested("t")
         play.asks(sent)
     other = replace(file, publisher=replace(NEW, key="SHA256:other"))

@@ -9,20 +9,20 @@ import pytest
 from aileron_core.console_port import events, intents
 from aileron_core.console_port.account_views import AccountView
 from tests.screen.bound_accounts import UNLOCKED
-from tests.screen.driving import console
+from tests.screen.driving import drive_console
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import FQN, HOME, NOW, WORK, held, need, short, start
+from tests.support.screens.states import FQN, HOME, NOW, WORK, held_call, need, short, snapshot_of
 
 PASSPHRASE = "a canary"
 _UNLOCKS = (intents.UnlockVault, intents.UnlockVaultWithKeyring)
 LOCKED = events.VaultStatus(state="locked", entries=2)
 SMALL = (80, 24)
-CHOICE = held(need("choice", WORK, HOME))
+CHOICE = held_call(need("choice", WORK, HOME))
 
 
 def asking(play: Play | None = None, **vault: Any) -> Play:
     if play is None:
-        play = Play(start(held(need("locked", WORK)), vault=replace(LOCKED, **vault)))
+        play = Play(snapshot_of(held_call(need("locked", WORK)), vault=replace(LOCKED, **vault)))
 
     play.press_rested("U", "assphrase")
     play.clock.advance(0.5)
@@ -40,8 +40,8 @@ def given(play: Play, kind: type) -> list[bytes]:
 
 
 def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None:
-    views = (held(need("locked", WORK)), held(need("locked", HOME), 2, gated=False))
-    play = rested(start(*views, vault=LOCKED), SMALL)
+    views = (held_call(need("locked", WORK)), held_call(need("locked", HOME), 2, gated=False))
+    play = rested(snapshot_of(*views, vault=LOCKED), SMALL)
     assert "Passphrase" not in play.text
     asking(play)
     play.shows("2 calls are waiting for it. 1 runs at once then, without asking.")
@@ -70,7 +70,7 @@ def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None
 
 def test_the_panel_drops_what_comes_with_its_key_and_enter_counts_at_rest_and_alone() -> None:
     """A pasted line that holds the key does not end up in the field, nor is it sent."""
-    play = rested(start(held(need("locked", WORK)), vault=LOCKED))
+    play = rested(snapshot_of(held_call(need("locked", WORK)), vault=LOCKED))
     play.press("U", *"pasted", "enter")
     play.shows("Passphrase of the vault")
     play.paste("pasted as well")
@@ -141,7 +141,7 @@ def test_the_field_edits_whole_characters_and_forgets_them_where_the_panel_ends(
 def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself() -> None:
     for opens in (True, False):
         vault = replace(LOCKED, has_keyring=True, keyring_opens=opens)
-        play = Play(start(held(need("locked", WORK)), vault=vault), SMALL)
+        play = Play(snapshot_of(held_call(need("locked", WORK)), vault=vault), SMALL)
         play.press_rested("U", "assphrase")
         play.press_alone("enter")
         assert not play.asked(*_UNLOCKS)
@@ -161,7 +161,7 @@ def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself() -> None:
 
 
 async def test_a_key_locks_the_vault_and_hiding_the_items_forgets_what_was_typed() -> None:
-    async with console(start(short(), vault=UNLOCKED), lock_seconds=60) as shown:
+    async with drive_console(snapshot_of(short(), vault=UNLOCKED), lock_seconds=60) as shown:
         await shown.press_rested("Z")
         assert {intents.LockVault(), intents.TouchVault()} <= {*shown.port.intents}, (
             "keys keep it open"
@@ -182,9 +182,9 @@ async def test_a_key_locks_the_vault_and_hiding_the_items_forgets_what_was_typed
 
 def test_a_vault_is_created_where_a_call_needs_one() -> None:
     absent = events.VaultStatus(state="absent")
-    play = Play(start(short(), vault=absent))
+    play = Play(snapshot_of(short(), vault=absent))
     play.press_rested("U", "U did nothing: there is no vault, and nothing waits for one.")
-    play = Play(start(held(need("unbound")), vault=absent), SMALL)
+    play = Play(snapshot_of(held_call(need("unbound")), vault=absent), SMALL)
     assert "U create the vault…" in play.keys
     asking(play)
     assert "Nobody can reset it" in play.text
@@ -207,7 +207,7 @@ def test_a_vault_is_created_where_a_call_needs_one() -> None:
     ("keys", "picked"), [(("down", "enter"), HOME), (("down", "1", "enter"), WORK), (("R",), WORK)]
 )
 def test_a_person_picks_the_account(keys: tuple[str, ...], picked: AccountView) -> None:
-    play = Play(start(CHOICE, vault=UNLOCKED), SMALL)
+    play = Play(snapshot_of(CHOICE, vault=UNLOCKED), SMALL)
     play.press_rested("C", f"Which account for {FQN}?")
     assert "until the action's file" in " ".join(play.text.split())
     for key in keys:
@@ -225,8 +225,8 @@ def test_a_person_picks_the_account(keys: tuple[str, ...], picked: AccountView) 
 
 def test_a_choice_that_changes_is_asked_anew() -> None:
     """No account moves under the key."""
-    play = Play(start(CHOICE, vault=UNLOCKED))
+    play = Play(snapshot_of(CHOICE, vault=UNLOCKED))
     play.press_rested("C", f"Which account for {FQN}?")
-    play.tell(events.ApprovalUpdated(view=held(need("choice", HOME, WORK))))
+    play.tell(events.ApprovalUpdated(view=held_call(need("choice", HOME, WORK))))
     assert "Which account" not in play.text
     assert not play.asked(intents.ChooseAccount)

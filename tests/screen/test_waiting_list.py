@@ -23,7 +23,7 @@ from tests.support.screens.calls import drifted
 from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
 from tests.support.screens.port import SNAPSHOT_CALLS
-from tests.support.screens.states import NOW, key_of, mail, short, start
+from tests.support.screens.states import NOW, key_of, mail, short, snapshot_of
 
 ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))
 MANY = [short(number) for number in range(1, 2 * SNAPSHOT_CALLS + 201)]
@@ -37,7 +37,9 @@ STORM = 200
 
 def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     """A filled key decides, also in the moment in which an answered row above it leaves."""
-    model = Model(start(short(1), short(2)), arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW)
+    model = Model(
+        snapshot_of(short(1), short(2)), arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW
+    )
     model.queue.move(1)
     model.queue.update(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
     model.arming.on_drawn(model.screen_version, 100.0)
@@ -52,7 +54,7 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
 
 def test_the_cursor_moves_by_every_key_of_the_registry() -> None:
     moves = {"j": 2, "down": 3, "k": 2, "up": 1, "end": 5, "home": 1, "pagedown": 5, "pageup": 1}
-    play = Play(start(*(short(n) for n in range(1, 6))))
+    play = Play(snapshot_of(*(short(n) for n in range(1, 6))))
     for pressed, expected in moves.items():
         play.press_alone(pressed)
         assert play.selected == key_of(expected), pressed
@@ -75,7 +77,7 @@ def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(*, changed_bef
         play.settled()
         return replace(view, preview=preview)
 
-    play = Play(start(view), size=(120, 36))
+    play = Play(snapshot_of(view), size=(120, 36))
     view = fetch(view, 10)
     play.shows(sentence)
     other = replace(drifted(NOW), same_count=9)
@@ -86,14 +88,14 @@ def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(*, changed_bef
 def test_standing_warnings_are_on_screen_all_the_time() -> None:
     """That files were accepted unseen, and that nobody's key unlocked the vault, is never forgotten."""
     vault = VaultStatus(state="unlocked", entries=2, unattended=True)
-    play = Play(start(short(1), accepted_installed=True, vault=vault), size=(80, 24))
+    play = Play(snapshot_of(short(1), accepted_installed=True, vault=vault), size=(80, 24))
     for view in "123456":
         play.go(view, "(--accept-installed)", "not by your key")
 
 
 async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_all() -> None:
     async with resting(
-        start(short(1), routes=ROUTES, accepted_installed=True), size=(80, 24)
+        snapshot_of(short(1), routes=ROUTES, accepted_installed=True), size=(80, 24)
     ) as shown:
         banner = shown.lines[1:4]
         assert "(--accept-installed)" in banner[0]
@@ -107,7 +109,7 @@ async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_t
 def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     """Pause and a storage that fails come first; no warning is dropped for them."""
     standing = startup_warnings(
-        start(routes=ROUTES, accepted_installed=True), vault=VaultStatus(state="absent")
+        snapshot_of(routes=ROUTES, accepted_installed=True), vault=VaultStatus(state="absent")
     )
     given: dict[str, Any] = {"width": 100, "help_key": "?", "paused": "Held."}
     rows = banner_lines(lost=None, storage="disk full", warnings=standing, **given)
@@ -118,7 +120,7 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
 
 
 def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
-    play = Play(start(*MANY))
+    play = Play(snapshot_of(*MANY))
     play.shows("1 Waiting  700")
     queue = play.model.queue
     assert play.waiting == IDS
@@ -131,7 +133,7 @@ def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
 
 def model_of_the_first() -> Model:
     snapshot = replace(
-        start(*MANY[:SNAPSHOT_CALLS]), approvals_remaining=len(MANY) - SNAPSHOT_CALLS
+        snapshot_of(*MANY[:SNAPSHOT_CALLS]), approvals_remaining=len(MANY) - SNAPSHOT_CALLS
     )
     return Model(snapshot, arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW)
 
@@ -175,7 +177,7 @@ def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -
     """What is read stays under the eye; its row is another one, so the key rests anew. No agent moves a row,
     or makes a key rest anew, by asking with a near deadline: that call comes at the end, and is counted there.
     """
-    play = rested(start(mail(1, expires_at=NOW + 300), *calls_expiring()[1:]), size=(120, 24))
+    play = rested(snapshot_of(mail(1, expires_at=NOW + 300), *calls_expiring()[1:]), size=(120, 24))
     play.press("J", "J")
     play.rest()
     at = play.document.rows_in_view
@@ -222,7 +224,7 @@ def state(play: Play) -> tuple[object, ...]:
 
 
 def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_armed() -> None:
-    play = Play(start(*(short(n) for n in range(1, 5))))
+    play = Play(snapshot_of(*(short(n) for n in range(1, 5))))
     play.press_alone("j")
     play.rest()
     before = state(play)
@@ -237,7 +239,7 @@ def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_armed()
 
 async def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
     """The cursor is out of sight; what the person looks at stays."""
-    async with resting(start(*(short(n) for n in range(1, 61)))) as shown:
+    async with resting(snapshot_of(*(short(n) for n in range(1, 61)))) as shown:
         shown.app.screen.query_one("#queue").scroll_to(y=20, animate=False, immediate=True)
         await shown.settled()
         shown.app.draw_all()
@@ -254,7 +256,7 @@ async def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
 
 def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> None:
     """The list scrolls by as much as went, so that the eye need not."""
-    play = rested(start(*(short(n) for n in range(1, 61))))
+    play = rested(snapshot_of(*(short(n) for n in range(1, 61))))
     for _ in range(30):
         play.press("j")
     play.rest()
@@ -273,7 +275,7 @@ def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> 
 
 def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
     asked: list[int] = []
-    play = Play(start(*(short(n) for n in range(1, 10001))))
+    play = Play(snapshot_of(*(short(n) for n in range(1, 10001))))
     play.shows(" 10000 ")
     assert not play.model.queue.unread_count
     play.rest()
@@ -311,7 +313,7 @@ def narrowed(text: str) -> Queue:
 
 
 def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> None:
-    play = rested(start(*CALLS))
+    play = rested(snapshot_of(*CALLS))
     play.go("slash", "Show rows that match:")
     play.type("agent:goose")
     play.shows("2 of 5 match")
@@ -326,7 +328,7 @@ def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> 
 
 
 def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
-    play = rested(start(*CALLS), answers=True)
+    play = rested(snapshot_of(*CALLS), answers=True)
     play.go("slash", "Show rows that match:")
     play.type("agent:codex")
     play.asks_nothing()
@@ -341,7 +343,7 @@ def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
 
 
 def test_a_filter_that_nothing_matches_or_that_is_not_understood_says_so() -> None:
-    play = Play(start(*CALLS))
+    play = Play(snapshot_of(*CALLS))
     play.go("slash", "Show rows that match:")
     play.type("agent:codex effect:pay")
     play.press_alone("enter", "No item matches agent:codex effect:pay. esc shows all 5.")

@@ -8,7 +8,7 @@ import struct
 import sys
 
 
-def _main() -> None:
+def run_elsewhere() -> None:
     where, *command = sys.argv[1:]
     cwd = os.getcwd()  # noqa: PTH109 - to import pathlib takes longer than all else here
     request = json.dumps({"command": command, "env": dict(os.environ), "cwd": cwd}).encode()
@@ -26,4 +26,4 @@ def _main() -> None:
     sys.exit(os.WEXITSTATUS(status))
 
 
-_main()
+run_elsewhere()

@@ -6,7 +6,7 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.intents import Approve
 from tests.support.core_harness import Core, Mailbox
 from tests.support.screens.play import Play
-from tests.support.screens.states import start
+from tests.support.screens.states import snapshot_of
 
 DRAFTS = ("r-8842190447", "r-8842190312", "r-8842189771", "r-8842188204")
 
@@ -16,7 +16,7 @@ async def test_each_call_of_a_batch_is_checked_again_run_and_recorded_alone(
 ) -> None:
     views = [await core.ask(draft) for draft in DRAFTS]
     left_out, changed, *others = views
-    play = Play(start(*views), (120, 60))
+    play = Play(snapshot_of(*views), (120, 60))
     play.shows("4 calls  ")
     play.read_all()
     mailbox.control(change={"id": DRAFTS[1], "subject": "Another subject"})

@@ -59,7 +59,7 @@ while head := sys.stdin.buffer.read(4):
 """The files worker runs no program: in its place is one that does. That of commands is the real one."""
 
 
-def main() -> None:
+def try_sandbox() -> None:
     folder, sandbox = Path(sys.argv[1]), cast("Any", sys.argv[2])
     request = LaunchRequest(
         agent=AGENTS["codex"],
@@ -400,4 +400,4 @@ def test_a_worker_that_does_not_start_says_why(tmp_path: Path, program: str, why
 
 
 if __name__ == "__main__":
-    main()
+    try_sandbox()

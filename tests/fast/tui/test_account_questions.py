@@ -18,7 +18,7 @@ from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from aileron_tui.state.account_panel import AccountPanel
 from tests.screen.bound_accounts import ANA, DRIVE, ENDED, LOGIN, MAIL, accounts
 from tests.support.screens.drawn import Drawn
-from tests.support.screens.states import start
+from tests.support.screens.states import snapshot_of
 
 KEY = Secret("a canary")
 DEVICE = replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT")
@@ -86,7 +86,7 @@ def test_a_strangers_token_host_is_typed() -> None:
 def test_where_to_log_in_or_the_command_is_shown(
     login: account_views.LoginView, says: tuple[str, ...]
 ) -> None:
-    model = Drawn(start()).model
+    model = Drawn(snapshot_of()).model
     model.account_panel.open(DRIVE, ENDED)
     model.account_panel.on_login(login)
     rows = " ".join(plain_text(row).replace("┃", " ") for row in login_question(model, 80, 24))
@@ -94,7 +94,7 @@ def test_where_to_log_in_or_the_command_is_shown(
 
 
 def test_nothing_is_done_while_the_vault_is_locked() -> None:
-    state = start(vault=VaultStatus(state="locked"), accounts=accounts(ANA))
+    state = snapshot_of(vault=VaultStatus(state="locked"), accounts=accounts(ANA))
     now = Drawn(state).go("accounts", "work").situation
     for command, key in (("bind_account", "B"), ("revoke_account", "x"), ("forget_choice", "F")):
         refused = DEFAULT_REGISTRY.command(command)

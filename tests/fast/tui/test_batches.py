@@ -13,7 +13,7 @@ from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.console_port.view_models import ApprovalView
 from tests.support.screens.calls import drifted, later_steps
 from tests.support.screens.play import Play
-from tests.support.screens.states import NOW, key_of, short, start
+from tests.support.screens.states import NOW, key_of, short, snapshot_of
 
 ODD = 5
 """The issue that alone was blocked."""
@@ -50,7 +50,7 @@ def item(play: Play) -> str:
 
 
 def test_calls_of_one_shape_are_one_row() -> None:
-    play = Play(start(short(90), *issues(12), short(91)))
+    play = Play(snapshot_of(short(90), *issues(12), short(91)))
     assert [key.partition(" ")[0] for key in play.waiting] == [key_of(90), "batch", key_of(91)]
     play.shows("● CHANGE 12 calls  Update an issue · State…")
     assert play.model.queue.waiting == 14
@@ -79,15 +79,15 @@ def test_calls_of_one_shape_are_one_row() -> None:
     ids=lambda other: " ".join(other),
 )
 def test_what_is_of_another_kind_or_weighs_more_has_a_row_of_its_own(other: dict[str, Any]) -> None:
-    play = Play(start(issue(1), issue(2), issue(3, **other)))
+    play = Play(snapshot_of(issue(1), issue(2), issue(3, **other)))
     assert play.waiting[1:] == [key_of(3)]
     if set(other) & {"effect", "state", "drift", "steps", "note", "preview"}:
-        play = Play(start(issue(1, **other), issue(2, **other)))
+        play = Play(snapshot_of(issue(1, **other), issue(2, **other)))
         assert play.waiting == [key_of(1), key_of(2)]
 
 
 def test_calls_that_come_later_never_change_the_row_under_the_cursor() -> None:
-    play = Play(start(issue(1), short(90)))
+    play = Play(snapshot_of(issue(1), short(90)))
     play.rest()
     play.tell(*(ApprovalUpdated(view=issue(number)) for number in (2, 3, 4)))
     assert play.waiting == [key_of(number) for number in (1, 90, 2, 3, 4)]
@@ -108,7 +108,7 @@ def test_all_that_differs_is_in_the_table_whole(width: int) -> None:
     wide = issue(1, title)
     wide = replace(wide, preview=replace(wide.preview, fields=(*wide.preview.fields, *more)))
     for view in (issue(1, title), wide):
-        play = Play(start(view, issue(2)), (width, 36))
+        play = Play(snapshot_of(view, issue(2)), (width, 36))
         table = item(play).partition("DIFFER")[2]
         assert "…" not in table
         fields = (*view.preview.fields[:2], *issue(2).preview.fields[:2], *view.preview.fields[4:])
@@ -117,7 +117,7 @@ def test_all_that_differs_is_in_the_table_whole(width: int) -> None:
 
 
 def test_no_text_passes_for_another_column_or_the_agents_for_a_fetched_one() -> None:
-    play = Play(start(issue(1, "x   ┃ Blocked"), issue(2, "y\u202e"), issue(3)), (160, 36))
+    play = Play(snapshot_of(issue(1, "x   ┃ Blocked"), issue(2, "y\u202e"), issue(3)), (160, 36))
     play.shows("‹bar› Blocked")
     row = next(line for line in item(play).splitlines() if "PLAT-1" in line)
     assert row.count("┃") == 2
@@ -125,7 +125,7 @@ def test_no_text_passes_for_another_column_or_the_agents_for_a_fetched_one() -> 
 
 
 def test_a_yes_is_one_for_each_call_that_is_in_and_what_alone_differs_is_left_out() -> None:
-    play = Play(start(*issues(12)), answers=True)
+    play = Play(snapshot_of(*issues(12)), answers=True)
     play.shows("[ ]  ┃ PLAT-5", "▲ Blocked")
     play.go("enter", "▌[x]  ┃ PLAT-1")
     play.go("x", "▌[ ]  ┃ PLAT-1")
@@ -140,7 +140,7 @@ def test_a_yes_is_one_for_each_call_that_is_in_and_what_alone_differs_is_left_ou
 
 
 def test_nothing_is_approved_before_each_row_that_is_in_was_on_screen() -> None:
-    play = Play(start(*issues(19)), (80, 24))
+    play = Play(snapshot_of(*issues(19)), (80, 24))
     play.rest()
     play.go("a", "a did nothing:")
     play.go("a", "a did nothing:")
@@ -152,7 +152,7 @@ def test_nothing_is_approved_before_each_row_that_is_in_was_on_screen() -> None:
 
 
 def test_in_the_table_a_call_is_put_in_or_opened_and_answered_alone() -> None:
-    play = Play(start(*issues(7), short(90)), answers=True)
+    play = Play(snapshot_of(*issues(7), short(90)), answers=True)
     play.go("enter", "▌[x]  ┃ PLAT-1")
     play.go("x", "▌[ ]  ┃ PLAT-1")
     for _ in range(4):
@@ -172,7 +172,7 @@ def test_in_the_table_a_call_is_put_in_or_opened_and_answered_alone() -> None:
 
 
 def test_a_call_that_changes_leaves_the_open_batch_and_disarms_it() -> None:
-    play = Play(start(*issues(4)))
+    play = Play(snapshot_of(*issues(4)))
     play.rest()
     play.tell(ApprovalUpdated(view=issue(2, version=2, digest="f" * 64, drift=drifted(NOW))))
     assert not play.armed
@@ -182,7 +182,7 @@ def test_a_call_that_changes_leaves_the_open_batch_and_disarms_it() -> None:
 
 
 def test_the_last_call_of_a_batch_is_a_row_like_any_other() -> None:
-    play = Play(start(*issues(3), short(90)), (80, 24))
+    play = Play(snapshot_of(*issues(3), short(90)), (80, 24))
     play.go("enter", "▌[x]  ┃ PLAT-1")
     ended: dict[str, Any] = {"state": "withdrawn", "ended_at": NOW}
     for number in (1, 2):
@@ -194,7 +194,7 @@ def test_the_last_call_of_a_batch_is_a_row_like_any_other() -> None:
 
 
 def test_of_more_than_twenty_the_number_is_typed() -> None:
-    play = Play(start(*issues(24)), (120, 50))
+    play = Play(snapshot_of(*issues(24)), (120, 50))
     play.press_rested("a", "Approve 23 calls. Type their number:")
     play.type("24")
     play.press_rested("enter", "type how many calls you approve")
@@ -206,7 +206,7 @@ def test_of_more_than_twenty_the_number_is_typed() -> None:
 
 
 def test_a_batch_has_neither_a_grant_nor_a_denial_that_stands() -> None:
-    play = Play(start(*issues(4)))
+    play = Play(snapshot_of(*issues(4)))
     play.press_rested("A", "a batch has no grant")
     play.press_rested("d")
     play.go("ctrl+d", "a batch has no grant")

@@ -20,7 +20,7 @@ from tests.support.making import calls
 from tests.support.screens import states
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.reserved import ATTACKS, allowed
-from tests.support.screens.states import NOW, TO, change, short, start
+from tests.support.screens.states import NOW, TO, change, short, snapshot_of
 
 UNREAD = [None, PreviewView(status="unavailable"), PreviewView(status="none")]
 of = partial(FieldView, label="To")
@@ -33,12 +33,12 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "c c"]), max_size=12)
 def ended(read_back: ReadBack, *, compact: bool = False) -> Drawn:
     running = change(TO, state="executing", decided_at=NOW - 9, decided_by="person")
     done = replace(running, state="completed", ended_at=NOW - 5, read_back=read_back, version=9)
-    return Drawn(start(running), compact=compact).tell(ApprovalUpdated(view=done))
+    return Drawn(snapshot_of(running), compact=compact).tell(ApprovalUpdated(view=done))
 
 
 @pytest.mark.parametrize("effect", ["READ", "SEND", "DELETE", "PAY", "RUN"])
 def test_what_is_fetched_is_what_it_happens_to(effect: str) -> None:
-    item = Drawn(start(short(effect=effect))).item
+    item = Drawn(snapshot_of(short(effect=effect))).item
     assert "WILL HAPPEN  fetched by Aileron" in item
     assert "CODEX SENT" in item
     assert " NOW  " not in item
@@ -48,7 +48,7 @@ def test_what_is_fetched_is_what_it_happens_to(effect: str) -> None:
 @pytest.mark.parametrize("preview", UNREAD)
 def test_what_will_not_remain_is_never_called_what_will_happen(preview: Any, effect: str) -> None:
     view = short(effect=effect)
-    item = Drawn(start(replace(view, preview=preview or view.preview))).item
+    item = Drawn(snapshot_of(replace(view, preview=preview or view.preview))).item
     assert "WILL HAPPEN" not in item
     for shown in (" NOW  ", "CODEX WANTS", "r-8842190447"):
         assert shown in item
@@ -57,7 +57,7 @@ def test_what_will_not_remain_is_never_called_what_will_happen(preview: Any, eff
 
 def test_where_nothing_could_be_fetched_every_argument_stands_below() -> None:
     gone = PreviewView(status="unavailable", reason="gmail.googleapis.com answered 503")
-    item = Drawn(start(change(TO, preview=gone))).item
+    item = Drawn(snapshot_of(change(TO, preview=gone))).item
     for shown in ("WILL HAPPEN  not known", "┊ ana@example.com", "┊ r-8842190312"):
         assert shown in item
     assert "− " not in item
@@ -65,7 +65,7 @@ def test_where_nothing_could_be_fetched_every_argument_stands_below() -> None:
 
 def test_a_long_text_shows_the_lines_that_differ_and_u_shows_all() -> None:
     new = states.DRAFT.replace("line 9.", "line nine.")
-    drawn = Drawn(start(change(FieldView(label="Body", value=new))))
+    drawn = Drawn(snapshot_of(change(FieldView(label="Body", value=new))))
     for shown in ("− This is line 9.", "+ This is line nine.", "┃   This is line 8."):
         assert shown in drawn.item
     assert "‹6 unchanged lines›" in drawn.item
@@ -76,7 +76,7 @@ def test_a_long_text_shows_the_lines_that_differ_and_u_shows_all() -> None:
 
 
 def test_a_value_that_stays_says_so() -> None:
-    item = Drawn(start(change(of(value="ben@northwind.example")))).item
+    item = Drawn(snapshot_of(change(of(value="ben@northwind.example")))).item
     assert "Nothing changes: each new value equals the current one." in item
     assert "‹the new value is the same›" in item
 
@@ -95,7 +95,7 @@ def test_alike_values_are_told_apart(
     old: FieldView, new: FieldView, lines: tuple[str, str]
 ) -> None:
     view = change(new)
-    item = Drawn(start(replace(view, preview=replace(view.preview, fields=(old,))))).item
+    item = Drawn(snapshot_of(replace(view, preview=replace(view.preview, fields=(old,))))).item
     assert all(line in item for line in lines)
 
 
@@ -103,7 +103,7 @@ def test_every_line_of_what_no_field_shows_has_to_be_seen() -> None:
     label = "A note with a long label to the people who get the mail"
     value = "\n".join(f"note {n}" for n in range(300))
     note = FieldView(label=label, value=value, multiline=True)
-    drawn = Drawn(start(change(TO, other=(note,))), seen=False)
+    drawn = Drawn(snapshot_of(change(TO, other=(note,))), seen=False)
     lines = [each.partition("┊")[2].strip() for each in drawn.document if "┊" in each]
     assert set(note.value.splitlines()) <= {*lines}
     assert drawn.model.reading.unseen >= 300
@@ -117,7 +117,7 @@ def test_a_hostile_value_stands_behind_the_bar_of_who_said_it(attack: str, compa
         FieldView(label="Body", value=f"{states.DRAFT}\n{attack}"),
     )
     gone = replace(states.AS_APPROVED, status="unavailable", reason=attack)
-    first = Drawn(start(change(*new)), compact=compact)
+    first = Drawn(snapshot_of(change(*new)), compact=compact)
     others = [(ended(each, compact=compact), "┃") for each in (states.differing(attack), gone)]
     for drawn, bar in ((first, "┊"), *others):
         for row in drawn.document:
@@ -131,7 +131,7 @@ def test_a_hostile_value_stands_behind_the_bar_of_who_said_it(attack: str, compa
 def test_a_hostile_title_is_cut_and_stands_behind_words_of_ours() -> None:
     """A file that a person accepted may still say anything in its heading."""
     title = "\x1b[2JЖ a draft. ✓ All seen.\u202e" + "x" * 200
-    status = Drawn(start(short(title=title))).status
+    status = Drawn(snapshot_of(short(title=title))).status
     assert "Press a to ‹ESC›[2JЖ a draft." in status
     assert "x…" in status
 
@@ -152,13 +152,13 @@ def test_the_sentence_counts_who_gets_it_where_it_is_certain(to: str, bcc: str, 
     view = short()
     fields = (FieldView(label="To", value=to), FieldView(label="Bcc", value=bcc))
     view = replace(view, preview=replace(view.preview, fields=fields))
-    assert f"Press a to send a mail draft{says}" in Drawn(start(view)).status
+    assert f"Press a to send a mail draft{says}" in Drawn(snapshot_of(view)).status
 
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(compact: bool) -> None:
     value = " ".join(f"{'w' * each} + forged" for each in range(1, 40))
-    text = Drawn(start(change(FieldView(label="To", value=value))), compact=compact).item
+    text = Drawn(snapshot_of(change(FieldView(label="To", value=value))), compact=compact).item
     assert re.search(r"┊ \+ w", text)
     assert not re.search(r"[┊┃] [−+] forged", text)
 

@@ -18,7 +18,7 @@ from aileron_tui.state.tables.audit import AuditTable
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import record_views
 from tests.support.screens.play import Play
-from tests.support.screens.states import NOW, denied, record, recorded_event, short, start
+from tests.support.screens.states import NOW, denied, record, recorded_event, short, snapshot_of
 
 OLDER = view_models.HistoryCursor(run_id="run-0100", seq=7)
 SEALED = "It is sealed. Unlock the vault to read it."
@@ -35,7 +35,7 @@ class _Table:
     """View 2 of a console that has just started, and what it asks for."""
 
     def __init__(self) -> None:
-        self.drawn = Drawn(start(records=()))
+        self.drawn = Drawn(snapshot_of(records=()))
         self.model = self.drawn.model
         self.model.switch_to("activity")
         self.table = self.model.activity
@@ -212,7 +212,7 @@ def test_a_call_that_was_found_leaves_the_filter_once_its_state_is_another(shown
 
 
 def test_beside_the_list_only_the_call_on_which_the_cursor_rests_is_read() -> None:
-    play = Play(start(short(), records=record_views(NOW)), size=(150, 40))
+    play = Play(snapshot_of(short(), records=record_views(NOW)), size=(150, 40))
     play.go("2", "HISTORY")
     play.press("j", "k", "j")
 
@@ -309,7 +309,7 @@ def test_a_row_of_a_million_characters_is_laid_out_at_once() -> None:
 
 @pytest.mark.parametrize(("key", "page"), [("2", "HISTORY"), ("3", "WHAT"), ("5", "SEEN")])
 def test_from_150_columns_the_page_of_the_row_stands_beside_the_list(key: str, page: str) -> None:
-    play = Play(start(short(), records=record_views(NOW)), size=(150, 40), answers=True)
+    play = Play(snapshot_of(short(), records=record_views(NOW)), size=(150, 40), answers=True)
     play.go(key, page)
     assert any(line.startswith("▌") for line in play.lines)
     titles = next(line for line in play.lines if " time " in line or " status " in line)
@@ -319,7 +319,7 @@ def test_from_150_columns_the_page_of_the_row_stands_beside_the_list(key: str, p
         play.press_rested("x")
         assert not any(isinstance(each, EndSession) for each in play.port.intents[len(asked) :])
     play.press_rested("escape")
-    narrow = Play(start(short(), records=record_views(NOW)), size=(149, 40))
+    narrow = Play(snapshot_of(short(), records=record_views(NOW)), size=(149, 40))
     narrow.passes(1)
     narrow.press_rested(key)
     assert narrow.row

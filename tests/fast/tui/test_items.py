@@ -27,12 +27,23 @@ from aileron_tui.state.printed_pages import item_page
 from tests.support.screens.calls import approval, drifted, fixtures, later_steps
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import library_items, not_accepted
-from tests.support.screens.states import FQN, HOME, NOW, WORK, body, held, mail, need, short, start
+from tests.support.screens.states import (
+    FQN,
+    HOME,
+    NOW,
+    WORK,
+    body,
+    held_call,
+    mail,
+    need,
+    short,
+    snapshot_of,
+)
 
 LAYOUTS = pytest.mark.parametrize("compact", [False, True])
 LOCKED = VaultStatus(state="locked", entries=2)
 SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connector="gmail")
-UNBOUND = held(need("unbound", problem="it has changed since"))
+UNBOUND = held_call(need("unbound", problem="it has changed since"))
 MANY = tuple(f"athena.{number}.example:443" for number in range(34))
 HOST = "xn--pypal-4ve.com:443"
 DESCRIPTION = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
@@ -42,16 +53,16 @@ DESCRIPTION = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
 @pytest.mark.parametrize(
     ("view", "says"),
     [
-        (held(need("locked", WORK)), ("U unlocks the vault", "WAITS FOR THE VAULT")),
+        (held_call(need("locked", WORK)), ("U unlocks the vault", "WAITS FOR THE VAULT")),
         (UNBOUND, (f"setup {FQN}", "it has changed since", "WAITS FOR AN ACCOUNT")),
-        (held(need("choice", WORK, HOME)), ("C picks one",)),
+        (held_call(need("choice", WORK, HOME)), ("C picks one",)),
     ],
     ids=["locked", "unbound", "choice"],
 )
 def test_a_call_that_waits_says_for_what_and_what_to_do(
     view: view_models.ApprovalView, says: tuple[str, ...], compact: bool
 ) -> None:
-    drawn = Drawn(start(held(need("unbound")), vault=LOCKED), compact=compact)
+    drawn = Drawn(snapshot_of(held_call(need("unbound")), vault=LOCKED), compact=compact)
     drawn.tell(ApprovalUpdated(view=view))
     assert all(each in drawn.words for each in says)
     assert not availability(DEFAULT_REGISTRY.command("approve"), drawn.situation).shown
@@ -62,7 +73,7 @@ def test_a_call_that_waits_says_for_what_and_what_to_do(
 
 @pytest.mark.parametrize("state", ["locked", "unlocked", "absent"])
 def test_the_top_bar_names_a_locked_vault_and_no_other(state: Any) -> None:
-    drawn = Drawn(start(short(), vault=VaultStatus(state=state, entries=0)))
+    drawn = Drawn(snapshot_of(short(), vault=VaultStatus(state=state, entries=0)))
     assert ("vault locked" in drawn.top_bar) is (state == "locked")
 
 
@@ -80,10 +91,10 @@ def test_a_locked_vaults_sign_keeps_its_word_at_80_columns(
 
 @LAYOUTS
 def test_each_call_shows_its_account_where_it_is_decided(compact: bool) -> None:
-    head = Drawn(start(short(accounts=(WORK,))), compact=compact).head
+    head = Drawn(snapshot_of(short(accounts=(WORK,))), compact=compact).head
     assert "ana@example.com (api_key/mail/work)" in " ".join(head.replace("↳", " ").split())
     evil = replace(WORK, account="\u202eana\n┃ To: mallory " + "x" * 300)
-    head = Drawn(start(short(accounts=(evil,))), compact=compact).head
+    head = Drawn(snapshot_of(short(accounts=(evil,))), compact=compact).head
     assert "as ‹RLO›ana‹" in head
     assert not any(line.lstrip().startswith("┃ To: mallory") for line in head.splitlines())
 
@@ -101,7 +112,7 @@ def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is(
 ) -> None:
     """Compiling takes longer than a preview may: the service is not said to be asked before."""
     looking = PreviewView(status="fetching", host="api.github.com", **preview)
-    drawn = Drawn(start(short(preview=looking, digest="")))
+    drawn = Drawn(snapshot_of(short(preview=looking, digest="")))
     assert says in drawn.words
     assert absent not in drawn.words
     assert "approve" not in drawn.keys
@@ -111,7 +122,7 @@ def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is(
 
 def test_an_approved_call_that_waits_for_another_run_says_so() -> None:
     ahead = view_models.RunAheadView(action="run-query\u202e", ends_by=NOW + 138)
-    drawn = Drawn(start(short(1, state="checking", decided_at=NOW - 3, waits_for=ahead)))
+    drawn = Drawn(snapshot_of(short(1, state="checking", decided_at=NOW - 3, waits_for=ahead)))
     assert "… waits  " in "".join(drawn.rows)
     assert "▲ waits for the end of run-query‹RLO›, which uses the same connector" in drawn.words
     assert clock_seconds(NOW + 138) in drawn.words
@@ -133,7 +144,7 @@ SEND = replace(CHANGE, step_id="send", op="send_draft", inputs=OTHER)
 @LAYOUTS
 def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_yes(compact: bool) -> None:
     view = short(1, steps=(CHANGE, SEND), connector=CHANGE.connector, op=CHANGE.op)
-    drawn = Drawn(start(view), compact=compact)
+    drawn = Drawn(snapshot_of(view), compact=compact)
     assert "(2 steps: update_draft, send_draft)." in drawn.status
     text = "\n".join(drawn.document)
     for line in ("update_draft  on gmail", "new@nordlicht.example", "send_draft  on gmail", "r-1"):
@@ -151,20 +162,20 @@ def test_a_yes_names_what_runs_after_it_and_no_step_before_which_the_run_asks_ag
     status: str, op: str, says: str
 ) -> None:
     view = short(1, steps=later_steps(status), connector="tracker", op=op)
-    assert says in Drawn(start(view)).status
+    assert says in Drawn(snapshot_of(view)).status
 
 
 @LAYOUTS
 def test_an_action_file_that_waits_to_be_accepted_shows_every_step(compact: bool) -> None:
     held = replace(not_accepted(), steps=("gmail.update_draft", "gmail.send_draft"))
-    document = "\n".join(Drawn(start(held=(held,)), compact=compact).document)
+    document = "\n".join(Drawn(snapshot_of(held=(held,)), compact=compact).document)
     assert "┃ 1  gmail.update_draft" in document
     assert "┃ 2  gmail.send_draft" in document
 
 
 def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
     view = body("Invoice\u202e 881 for p\u0430ypal.com", drift=drifted(NOW))
-    drawn = Drawn(start(view), compact=True, seen=False)
+    drawn = Drawn(snapshot_of(view), compact=True, seen=False)
     drawn.document  # noqa: B018 - laid out, and unread
     drawn.model.note_first_press("approve")
     assert drawn.status == "▲ Changed after you looked: To, Body (and 2 more). Press a again."
@@ -200,7 +211,7 @@ NO_CHECK = "get_note reads by POST to notes.example/read; Aileron cannot check t
 def test_an_offer_to_read_by_post_says_what_it_means(
     offer: view_models.NotAcceptedView, means: str
 ) -> None:
-    drawn = Drawn(start(held=(offer,)))
+    drawn = Drawn(snapshot_of(held=(offer,)))
     read = offer.name.partition(" ")[2]
     assert "Let this connector send POST requests in previews?" in drawn.head
     assert f"by POST: {read[:12]}" in "".join(drawn.rows)
@@ -217,7 +228,7 @@ def reading_by(name: str, by: str) -> view_models.ApprovalView:
 
 
 def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() -> None:
-    words = Drawn(start(reading_by("GraphQL queries", "--accept-installed"))).words
+    words = Drawn(snapshot_of(reading_by("GraphQL queries", "--accept-installed"))).words
     warning = "its preview sends POST requests, accepted without review (--accept-installed)"
     assert warning in words
     assert "may read by POST: GraphQL queries, accepted by --accept-installed" in words
@@ -228,7 +239,7 @@ def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) ->
     read = UNCHECKED.name.partition(" ")[2]
     marked = reading_by(read, by)
     warning = "its preview sends POST requests; Aileron cannot check that they only read"
-    drawn = Drawn(start(marked))
+    drawn = Drawn(snapshot_of(marked))
     assert warning in " ".join(drawn.head.replace("↳", " ").split())
     assert f"may read by POST: {read}, accepted by" in drawn.words
     for each, is_marked in ((marked, True), (short(), False)):
@@ -241,7 +252,7 @@ def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
     warning = "▲ Its action no longer counts as it was; approving would run nothing"
     other = replace(not_accepted(), kind="connector", name="send-draft")
     call = short(1, action_sha256="accepted")
-    drawn = Drawn(start(call))
+    drawn = Drawn(snapshot_of(call))
     (send,) = [each for each in library_items(NOW) if each.name == "send-draft"]
     counts = replace(send, digest="accepted")
     update = replace(send, state="held_back", digest="later", is_update=True)
@@ -268,7 +279,7 @@ def test_the_yes_to_an_update_says_how_many_waiting_calls_have_to_be_made_again(
     content = FileContentView(text="+", before=before)
     update = replace(SEND_DRAFT, name="renamed", content=content, is_update=True)
     calls = [short(number, action_sha256="old" if number else "new") for number in range(3)]
-    drawn = Drawn(replace(start(*calls), not_accepted=(update,)))
+    drawn = Drawn(replace(snapshot_of(*calls), not_accepted=(update,)))
     drawn.model.queue.selected = "held:action:renamed"
     assert "2 waiting calls then must be made again" in drawn.status
     assert "What you accepted before counts until you accept this" in drawn.words
@@ -276,7 +287,7 @@ def test_the_yes_to_an_update_says_how_many_waiting_calls_have_to_be_made_again(
 
 def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
     problems = tuple(Problem(file=f"actions/{name}.md", message="Wrong.") for name in "ab")
-    drawn = Drawn(start(problems=problems))
+    drawn = Drawn(snapshot_of(problems=problems))
     drawn.tell(LibraryUpdated(not_accepted=(), problems=problems[1:], actions_ready=1))
     assert len(drawn.model.queue.items) == 2
     assert "no longer a problem" in "".join(drawn.rows)
@@ -287,10 +298,10 @@ def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
 
 @pytest.mark.parametrize("compact", [True, False])
 def test_a_name_in_a_row_is_cut_where_a_tag_needs_its_room_alone(compact: bool) -> None:
-    rows = Drawn(start(short(agent="office-assistant")), compact=compact).rows
+    rows = Drawn(snapshot_of(short(agent="office-assistant")), compact=compact).rows
     assert "office-assistant" in "".join(rows)
     gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
-    _, row = Drawn(start(mail(agent="office-assistant", preview=gone))).rows
+    _, row = Drawn(snapshot_of(mail(agent="office-assistant", preview=gone))).rows
     assert "  ▲ no preview" in row
     assert row.startswith("▌         office-… · ")
 

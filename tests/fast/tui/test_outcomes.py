@@ -18,7 +18,7 @@ from aileron_tui.pages.keymap import DEFAULT_REGISTRY
 from tests.support.screens import states
 from tests.support.screens.calls import drifted, vanished
 from tests.support.screens.drawn import Drawn
-from tests.support.screens.states import AS_APPROVED, NOW, differing, mail, short, start
+from tests.support.screens.states import AS_APPROVED, NOW, differing, mail, short, snapshot_of
 
 NOTHING_RAN = "Nothing ran: the action file Changed after you looked."
 LOST = (
@@ -67,7 +67,7 @@ def settled(**changes: object) -> ApprovalView:
 
 
 def page_of(view: ApprovalView, *events: str) -> Drawn:
-    drawn = Drawn(start(view, records=()))
+    drawn = Drawn(snapshot_of(view, records=()))
     known: dict[str, Any] = {"run_id": view.run_id, "session_id": view.session_id}
     for seq, event in enumerate(("run.requested", *events), start=4000):
         drawn.tell(states.recorded_event(seq, event, **known))
@@ -76,7 +76,7 @@ def page_of(view: ApprovalView, *events: str) -> Drawn:
 
 @pytest.mark.parametrize(("state", "said"), [("checking", ""), ("executing", "✓ Approved: ")])
 def test_a_call_that_fails_after_the_yes_is_said_to_have_failed(state: str, said: str) -> None:
-    drawn = Drawn(start(short(1), short(2)))
+    drawn = Drawn(snapshot_of(short(1), short(2)))
     drawn.model.queue.mark_decided_here(short(1).approval_id)
     began = short(1, state=state, decided_at=NOW, decided_by="person")
     assert said in drawn.tell(ApprovalUpdated(view=began)).status
@@ -90,12 +90,12 @@ def test_a_call_that_fails_after_the_yes_is_said_to_have_failed(state: str, said
 
 def test_a_failure_under_the_cursor_stands_in_head_and_status_line() -> None:
     failed = short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
-    drawn = Drawn(start(short(1))).tell(ApprovalUpdated(view=failed))
+    drawn = Drawn(snapshot_of(short(1))).tell(ApprovalUpdated(view=failed))
     assert f"▲ {NOTHING_RAN}" in drawn.head
     drawn.model.tick(100.0)
     assert f"✗ Failed: Send a mail draft. {NOTHING_RAN}" in drawn.status
     assert "approve" not in drawn.keys
-    assert NOTHING_RAN in Drawn(start(failed)).calm
+    assert NOTHING_RAN in Drawn(snapshot_of(failed)).calm
 
 
 def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
@@ -123,7 +123,7 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
 
 @LAYOUTS
 def test_it_stands_first_and_its_answer_is_in_view(compact: bool) -> None:
-    drawn = Drawn(start(short(1), short(2), lost_view()), compact=compact)
+    drawn = Drawn(snapshot_of(short(1), short(2), lost_view()), compact=compact)
     queue = drawn.model.queue
     keys = [each.call_id for each in (lost_view(), short(1), short(2))]
     assert [item.key for item in queue.items] == keys
@@ -145,7 +145,7 @@ def test_it_stands_first_and_its_answer_is_in_view(compact: bool) -> None:
 
 
 def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
-    drawn = Drawn(start(short(1), short(2), short(3)))
+    drawn = Drawn(snapshot_of(short(1), short(2), short(3)))
     queue = drawn.model.queue
     running = short(3, state="executing", decided_at=NOW, decided_by="person")
     drawn.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=replace(lost_view(), version=9)))
@@ -164,7 +164,7 @@ def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
 
 def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
     alone = lost_view(**UNASKED)
-    drawn = Drawn(start(short(1), alone))
+    drawn = Drawn(snapshot_of(short(1), alone))
     assert [item.key for item in drawn.model.queue.items] == [alone.run_id, short(1).approval_id]
     assert drawn.model.queue.selected == alone.run_id
     assert "? 1 unknown" in drawn.top_bar
@@ -178,18 +178,18 @@ def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
 
 
 def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:
-    drawn = Drawn(start(lost_view(can_fetch_again=False)))
+    drawn = Drawn(snapshot_of(lost_view(can_fetch_again=False)))
     assert "Check the service yourself" in drawn.words
     assert "Check the service itself, m acknowledges." in drawn.status
     assert "look again" not in drawn.keys
     known = lost_view(can_fetch_again=False, awaits_acknowledgement=False)
-    drawn = Drawn(start(short(3))).tell(ApprovalUpdated(view=known))
+    drawn = Drawn(snapshot_of(short(3))).tell(ApprovalUpdated(view=known))
     drawn.model.tick(100.0)
     assert "Check the service itself; it is not repeated." in drawn.status
 
 
 def test_it_is_not_counted_as_something_that_can_be_denied_or_expires() -> None:
-    queue = Drawn(start(short(1), lost_view())).model.queue
+    queue = Drawn(snapshot_of(short(1), lost_view())).model.queue
     assert (queue.waiting, queue.undecided) == (2, 1)
 
 
@@ -213,7 +213,7 @@ def test_its_page_in_the_activity_says_what_to_check_and_shows_what_was_read_las
 
 @LAYOUTS
 def test_what_is_gone_keeps_its_row_and_what_was_shown(compact: bool) -> None:
-    drawn = Drawn(start(lost_view()), compact=compact)
+    drawn = Drawn(snapshot_of(lost_view()), compact=compact)
     gist = lost_view().preview.gist[:20]
     assert gist in drawn.rows[0]
     drawn.tell(looked_at(preview=GONE))
@@ -228,7 +228,7 @@ def test_what_is_gone_keeps_its_row_and_what_was_shown(compact: bool) -> None:
 
 @LAYOUTS
 def test_what_was_settled_waits_no_more_and_says_so_first(compact: bool) -> None:
-    drawn = Drawn(start(short(1), lost_view()), compact=compact)
+    drawn = Drawn(snapshot_of(short(1), lost_view()), compact=compact)
     drawn.tell(ApprovalUpdated(view=settled()))
     assert "✓ Settled: the service holds what was approved." in drawn.status
     assert "unknown" not in drawn.top_bar
@@ -248,7 +248,7 @@ def test_what_was_settled_waits_no_more_and_says_so_first(compact: bool) -> None
 
 
 def test_what_differs_is_said_field_by_field_and_keeps_waiting() -> None:
-    drawn = Drawn(start(short(1), lost_view()))
+    drawn = Drawn(snapshot_of(short(1), lost_view()))
     drawn.tell(looked_at(comparison=compared("To", "Cc"), is_unchanged=True))
     assert "It still differs in To and Cc." in drawn.status
     differs = "▲ The service does not hold what was approved: 2 of 2"
@@ -277,7 +277,7 @@ def test_what_was_settled_before_a_restart_says_so_on_its_page() -> None:
 
 def test_what_asked_nobody_is_settled_by_what_the_agent_asked_for() -> None:
     """No person approved it, so no sentence says that one did."""
-    drawn = Drawn(start(short(1), lost_view(**UNASKED)))
+    drawn = Drawn(snapshot_of(short(1), lost_view(**UNASKED)))
     drawn.tell(ApprovalUpdated(view=settled(**UNASKED)))
     assert "✓ Settled: the service holds what the agent asked for." in drawn.status
     assert "what was approved" not in drawn.words
@@ -293,7 +293,7 @@ def done(number: int, read_back: ReadBack | None, **changes: object) -> Approval
 
 def test_a_difference_is_first_in_the_list_of_decisions_until_it_was_seen() -> None:
     views = [done(number, AS_APPROVED) for number in range(2, 9)]
-    drawn = Drawn(start(done(1, ODD), *views, short(20)))
+    drawn = Drawn(snapshot_of(done(1, ODD), *views, short(20)))
     drawn.model.decided.enter()
     first, second, *_ = drawn.rows
     assert "▲" in first
@@ -305,21 +305,21 @@ def test_a_difference_is_first_in_the_list_of_decisions_until_it_was_seen() -> N
 
 def test_more_decisions_than_are_kept_push_out_none_that_was_not_seen() -> None:
     odd = done(1, ODD)
-    queue = Drawn(start(odd, *(done(number, None) for number in range(2, 250)))).model.queue
+    queue = Drawn(snapshot_of(odd, *(done(number, None) for number in range(2, 250)))).model.queue
     assert queue.decided[0] == odd
     assert len(queue.decided) == 201
 
 
 @pytest.mark.parametrize(("read_back", "said"), [(AS_APPROVED, "now holds"), (ODD, "not hold")])
 def test_where_none_waits_the_last_call_says_what_is_held(read_back: ReadBack, said: str) -> None:
-    calm = Drawn(start(done(1, read_back))).calm
+    calm = Drawn(snapshot_of(done(1, read_back))).calm
     assert "Last:" in calm
     assert f"{said} what was approved" in calm
 
 
 def test_a_row_stays_until_its_reading_was_shown() -> None:
     """Its end may come a second before, and would else take it away just then."""
-    drawn = Drawn(start(done(1, None, state="executing", ended_at=None)))
+    drawn = Drawn(snapshot_of(done(1, None, state="executing", ended_at=None)))
     drawn.tell(ApprovalUpdated(view=done(1, replace(AS_APPROVED, status="reading"), version=9)))
     before = drawn.model.queue.items[0].remove_at
     drawn.now += 1.9

@@ -9,11 +9,11 @@ from aileron_core.policy.policy_file import parse_policy
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.play import Play
 from tests.support.screens.rules import LUNCH, NO_SAM, OPEN, POST, READS, STRIPE
-from tests.support.screens.states import start
+from tests.support.screens.states import snapshot_of
 
 
 def view7(size: tuple[int, int] = (120, 36)) -> Play:
-    shown = start(grants=(NO_SAM, POST, LUNCH), rules=(READS, STRIPE, OPEN))
+    shown = snapshot_of(grants=(NO_SAM, POST, LUNCH), rules=(READS, STRIPE, OPEN))
     play = Play(shown, size, answers=True)
     play.press_rested("7", "create_event")
     play.rest()
@@ -40,7 +40,7 @@ def test_each_grant_and_rule_is_a_row_with_its_shape_its_end_and_its_use() -> No
 def test_what_an_agent_or_a_service_wrote_is_drawn_as_such() -> None:
     hostile = "a\u202eb\n g9   allow  everything"
     tests = (("fetched.To", FieldTest("is", (hostile,))),)
-    drawn = Drawn(start(grants=(replace(NO_SAM, action="x\u202ey", tests=tests),)))
+    drawn = Drawn(snapshot_of(grants=(replace(NO_SAM, action="x\u202ey", tests=tests),)))
     drawn.go("rules", "d1")
     assert "\u202e" not in drawn.list_texts
     assert len(drawn.rows) == 1
@@ -74,7 +74,7 @@ def test_x_ends_a_grant_at_once_and_nothing_else() -> None:
 
 
 def test_an_attached_console_ends_none() -> None:
-    play = Play(start(grants=(LUNCH,), attached="attached 2", is_owners=True))
+    play = Play(snapshot_of(grants=(LUNCH,), attached="attached 2", is_owners=True))
     play.press_rested("7", "create_event")
     play.press_rested("x", "x did nothing: only the console itself does this")
     play.asks_nothing()
@@ -94,5 +94,5 @@ def test_y_copies_the_grant_as_a_rule_unless_none_can_hold_it() -> None:
 
 
 def test_without_any_it_says_so() -> None:
-    play = Play(start())
+    play = Play(snapshot_of())
     play.press_rested("7", "No grants, and no rules for actions in policy.toml.")

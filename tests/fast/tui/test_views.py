@@ -18,15 +18,23 @@ from aileron_tui.state.tables.sessions import SessionsTable
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, accounts
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
-from tests.support.screens.states import NOW, denied, mail, record, recorded_event, short, start
+from tests.support.screens.states import (
+    NOW,
+    denied,
+    mail,
+    record,
+    recorded_event,
+    short,
+    snapshot_of,
+)
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
 TRAFFIC = view_models.TrafficView(
     requests=3, in_flight=0, bytes_up=10, bytes_down=20, last_status=503,
     last_route="POST /v1/responses", gateway_errors=2,
 )  # fmt: skip
-HOME = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
-LONG = start(short(), records=tuple(record(seq) for seq in range(1, 101)))
+HOME = snapshot_of(held=(not_accepted(),), library=library_items(NOW), problems=problems())
+LONG = snapshot_of(short(), records=tuple(record(seq) for seq in range(1, 101)))
 SHOWN = DecidedScreenView(at=NOW - 600, approval=short(2))
 SEALED = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
 CONTAINED = "What the call contained is sealed. Unlock the vault to read it."
@@ -34,7 +42,7 @@ RESULT = (FieldView(label="Result", value="\x1b[2J\u202eevil\nOUTCOME  denied\n"
 
 
 def at_work(*found: view_models.SessionView, opened: bool = False) -> Drawn:
-    state = start(mail(), sessions=found or (CODEX, CLAUDE, RELAY))
+    state = snapshot_of(mail(), sessions=found or (CODEX, CLAUDE, RELAY))
     return Drawn(state).go("sessions", "codex", opened=opened)
 
 
@@ -180,7 +188,7 @@ def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
 
 
 def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_again() -> None:
-    drawn = Drawn(start(short(), records=record_views(NOW))).go("activity")
+    drawn = Drawn(snapshot_of(short(), records=record_views(NOW))).go("activity")
     table = drawn.model.activity
     assert "f follow" not in drawn.keys
     drawn.tell(recorded_event(101, "run.requested", run_id="run-a"))
@@ -201,7 +209,7 @@ def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_a
 
 
 def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -> None:
-    drawn = Drawn(start(short(), records=record_views(NOW)))
+    drawn = Drawn(snapshot_of(short(), records=record_views(NOW)))
     drawn.go("activity", "? unknown", opened=True)
     story = ("HISTORY", "waits for a person", "approved send-draft", "outcome unknown")
     assert all(each in drawn.words for each in story)
@@ -209,7 +217,7 @@ def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -
     drawn.tell(recorded_event(101, "run.requested", run_id="run-a"))
     assert "outcome unknown" in drawn.words
     accepted = record(1, "library.accepted", run_id=None, actor="person", agent="", action=None)
-    drawn = Drawn(start(records=(accepted,)))
+    drawn = Drawn(snapshot_of(records=(accepted,)))
     drawn.model.activity.toggle_lifecycle(NOW)
     drawn.go("activity", "library.accepted", opened=True)
     assert "by you" in drawn.words
@@ -292,7 +300,7 @@ def test_what_a_verification_found_names_each_problem_and_a_gap_stands_where_it_
 def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
     call: CallView, says: tuple[str, ...], absent: tuple[str, ...]
 ) -> None:
-    drawn = Drawn(start(short(), call.approval))
+    drawn = Drawn(snapshot_of(short(), call.approval))
     drawn.model.decided.enter()
     drawn.model.turn_to_call()
     drawn.model.opened_call.next_read()
@@ -308,7 +316,9 @@ def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
 
 def test_each_account_is_listed_with_its_status_and_why() -> None:
     vault = events.VaultStatus(state="unlocked", entries=2)
-    drawn = Drawn(start(vault=vault, accounts=accounts(ANA, CHANGED, ENDED))).go("accounts", "work")
+    drawn = Drawn(snapshot_of(vault=vault, accounts=accounts(ANA, CHANGED, ENDED))).go(
+        "accounts", "work"
+    )
     states = ("3 accounts, 2 cannot be used", "✓ active", "▲ cannot be used", "▲ login ended")
     facts = ("ana@example.com", "2 h", "never", "○ no account")  # drive has none that it could use
     for each in (*states, *facts):
@@ -323,10 +333,12 @@ def test_what_stands_above_every_view() -> None:
     route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
     damage = "vault.json is damaged."
     vault = events.VaultStatus(state="unlocked", entries=2, problem=damage, unattended=True)
-    drawn = Drawn(start(short(), vault=vault))
+    drawn = Drawn(snapshot_of(short(), vault=vault))
     assert damage in drawn.banner
     assert "not by your key" in drawn.banner
-    drawn = Drawn(start(short(), routes=(route,), accepted_installed=True, inspects_models=True))
+    drawn = Drawn(
+        snapshot_of(short(), routes=(route,), accepted_installed=True, inspects_models=True)
+    )
     first, second, third = drawn.banner.splitlines()
     assert "(--accept-installed)" in first
     assert "▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:9001." in second
@@ -344,7 +356,7 @@ def test_what_stands_above_every_view() -> None:
     ],
 )
 def test_every_list_has_a_filter_of_its_own(view: View, text: str, expected: str) -> None:
-    drawn = Drawn(start(short(), library=library_items(NOW), sessions=sessions(NOW))).go(view)
+    drawn = Drawn(snapshot_of(short(), library=library_items(NOW), sessions=sessions(NOW))).go(view)
     drawn.model.set_filter(text, NOW)
     assert expected in drawn.status
     drawn.model.set_filter("", NOW)

@@ -19,7 +19,7 @@ WORK = AccountView(name="api_key/mail/work", account="ana@example.com")
 HOME = AccountView(name="api_key/mail/home", account="ana@home.example")
 
 
-def start(
+def snapshot_of(
     *views: ApprovalView, held: tuple[NotAcceptedView, ...] = (), **changes: object
 ) -> Snapshot:
     return replace(snapshot(NOW), approvals=views, not_accepted=held, **changes)
@@ -56,7 +56,7 @@ def need(reason: Any = "locked", *candidates: AccountView, problem: str = "") ->
     )  # fmt: skip
 
 
-def held(what: AccountNeed, number: int = 1, **changes: object) -> ApprovalView:
+def held_call(what: AccountNeed, number: int = 1, **changes: object) -> ApprovalView:
     """A call that waits for *what*."""
     nothing = field_views.PreviewView(status="none")
     view = short(number, state="awaiting_vault", digest="", words=None, preview=nothing)
