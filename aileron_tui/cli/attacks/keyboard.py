@@ -10,6 +10,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from aileron_core.clock import SystemClock
+from aileron_core.errors import ConsoleErrorResponse
 from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_tui.cli.attacks.arena import (
@@ -66,7 +67,8 @@ class _Desk:
     def take_back(self) -> None:
         """Have the agent withdraw its call, so that none waits."""
         if self._approval:
-            self._post(f"{APPROVALS}/{self._approval}/withdraw", {})
+            with contextlib.suppress(ConsoleErrorResponse):  # decided, by keys that came too slowly
+                self._post(f"{APPROVALS}/{self._approval}/withdraw", {})
             self._approval = ""
 
     def call(self) -> None:
@@ -97,8 +99,9 @@ class _Desk:
     def decides_nothing(self) -> None:
         def decided() -> set[str]:
             opened = sqlite3.connect(f"file:{self._home.database}?mode=ro", uri=True)
+            calls = "SELECT state FROM runs WHERE approval_id = ?"
             with contextlib.closing(opened) as database:
-                found = {state for (state,) in database.execute("SELECT state FROM runs")}
+                found = {state for (state,) in database.execute(calls, (self._approval,))}
             return found - {"pending", "awaiting_vault", "withdrawn"}
 
         eventually(decided, 1.5)
