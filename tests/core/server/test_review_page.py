@@ -44,12 +44,11 @@ async def decides(page: Page) -> None:
 
 async def read(page: Page) -> None:
     """Read to the end, half a screen at a time; again from the top where the call changed meanwhile."""
-    unseen = page.locator("#standing").get_by_text("not seen yet")
     for _ in range(20):
         await page.evaluate("scrollTo(0, 0)")
         for _ in range(12):
-            if not await unseen.count():
-                return await decides(page)
+            if await page.locator("#approve.decides").count():
+                return
             await page.wait_for_timeout(250)
             await page.mouse.wheel(0, 250)
     pytest.fail(f"it was not all seen: {await page.locator('body').inner_text()}")
