@@ -60,7 +60,7 @@ async def chromium(*arguments: str) -> AsyncGenerator[Browser]:
         pytest.skip("there is no Chromium")
     with tempfile.TemporaryDirectory(prefix="ail-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        command = (*_CHROMIUM, f"--user-data-dir={folder}", *arguments)
+        command = (*_CHROMIUM, f"--user-data-dir={folder}", *arguments, "about:blank")
         with started(command, folder, "DevToolsActivePort") as said:
             port, path = said.split()
             async with async_playwright() as playwright:

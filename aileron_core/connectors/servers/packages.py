@@ -51,7 +51,8 @@ _RELEASE_AGE: Final = "min-release-age"
 _MAX_STATED: Final = 1024 * 1024
 _NPM: Final = (
     f"install --prefix {_PLACE} --ignore-scripts --no-audit --no-fund --no-update-notifier "
-    "--omit-lockfile-registry-resolved --loglevel=error --cache=/tmp/cache"
+    "--omit-lockfile-registry-resolved --loglevel=error --cache=/tmp/cache "
+    "--fetch-retry-mintimeout=500 --fetch-retry-maxtimeout=2000"
 ).split()
 _PIP: Final = (
     f"install --target {_PLACE} --only-binary :all: --quiet --no-compile --no-cache-dir --no-input "

@@ -1,6 +1,7 @@
 """Attacks by a program of your account on the home's rows and files, under the core that uses them."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Final
 
 from aileron_core.audit.read import verify_home
@@ -67,25 +68,20 @@ _LIST: Final = ("POST /v1/actions/list-drafts/run", {"args": dict[str, str]()})
 
 
 def _runs_nothing(arena: Arena, line: str, body: object = CALL) -> str:
-    token = arena.agent["token"]
-    # Until the change is noticed the accepted bytes may be used, which ask.
-    status = 202
-
-    def noticed() -> bool:
-        nonlocal status
-        status = arena.refused((202, 404, 409), line, body, token=token).status
-        return status != 202
-
-    eventually(noticed)
+    status = arena.refused((202, 404, 409), line, body, token=arena.agent["token"]).status
     return "the accepted bytes are used, and ask" if status == 202 else f"refused with {status}"
 
 
-def _planted_action(arena: Arena) -> str:
+def _notices(arena: Arena, change: Callable[[], object]) -> None:
+    """Make a *change* to the home's files, and wait until the console has read them again."""
     before = len(arena.events)
-    plant(arena)
-    noticed = lambda: any(isinstance(each, LibraryUpdated) for each in arena.events[before:])  # noqa: E731
-    if not eventually(noticed):
+    change()
+    if not eventually(lambda: any(isinstance(e, LibraryUpdated) for e in arena.events[before:])):
         raise TimeoutError
+
+
+def _planted_action(arena: Arena) -> str:
+    _notices(arena, lambda: plant(arena))
     return _runs_nothing(arena, RUN.replace("draft", "now"))
 
 
@@ -99,7 +95,8 @@ def _planted_with_a_row(arena: Arena) -> str:
 def _edited_action(arena: Arena) -> str:
     arena.spoiled = True
     path = arena.home.actions / "send-draft.md"
-    path.write_bytes(path.read_bytes().replace(b"required = true", b"required = false"))
+    edited = path.read_bytes().replace(b"required = true", b"required = false")
+    _notices(arena, lambda: path.write_bytes(edited))
     return _runs_nothing(arena, RUN)
 
 

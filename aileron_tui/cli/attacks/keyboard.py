@@ -122,7 +122,7 @@ def _desk(arena: Arena) -> Generator[_Desk]:
 def _typed(arena: Arena, keys: tuple[bytes, ...], held: str) -> str:
     desk = arena.once(_desk)
     desk.show_a_call()
-    desk.type(*keys, apart=0.8)
+    desk.type(*keys, apart=0.5)
     desk.decides_nothing()
     return held
 
