@@ -37,9 +37,16 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 @pytest.mark.parametrize(
-    "path", ["link/secret", "in/link/secret", "in/file", "../outside/secret", "/etc/passwd", ""]
+    ("path", "error"),
+    [
+        *((path, errno.ELOOP) for path in ("link/secret", "in/link/secret", "in/file")),
+        *((path, errno.EXDEV) for path in ("../outside/secret", "/etc/passwd", "")),
+        ("plain/secret", errno.ENOTDIR),
+    ],
 )
-def test_nothing_is_opened_through_a_link_or_outside(way: str, tmp_path: Path, path: str) -> None:
+def test_nothing_is_opened_through_a_link_or_outside(
+    way: str, tmp_path: Path, path: str, error: int
+) -> None:
     """Neither in the middle, nor at the end, nor by a path that leads out."""
     outside, root = tmp_path / "outside", tmp_path / "root"
     outside.mkdir()
@@ -48,9 +55,10 @@ def test_nothing_is_opened_through_a_link_or_outside(way: str, tmp_path: Path, p
     (root / "link").symlink_to(outside)
     (root / "in" / "link").symlink_to(outside)
     (root / "in" / "file").symlink_to(outside / "secret")
+    (root / "plain").write_text("")
     with open_folder(root) as handle, pytest.raises(OSError) as refused:
         open_beneath(handle, path, os.O_RDONLY)
-    assert refused.value.errno == (errno.ELOOP if path.startswith(("link", "in")) else errno.EXDEV)
+    assert refused.value.errno == error
 
 
 def test_folders_are_made_and_noted_and_none_through_a_link(way: str, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.console_port.view_models import ApprovalView, HistoryQuery
 from aileron_core.devices.pairing import MOST_DEVICES, Program
 from aileron_core.devices.signed import SignedIntent, request_text
-from aileron_core.server import attach_routes, review_routes
+from aileron_core.server import attach_routes
 from aileron_core.settings import ConsoleSettings, Settings
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli import attach
@@ -524,7 +524,6 @@ async def test_a_server_that_is_silent_decides_nothing_within_3_seconds(console:
 async def test_a_console_that_does_not_read_is_cut_off(
     stranger: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(review_routes, "_STALLED_SECONDS", 0.2)
     core, console = stranger.core, stranger
     held: list[Any] = []
     monkeypatch.setattr(console.port, "_read", lambda *streams: held.extend(streams))

@@ -22,6 +22,7 @@ from aileron_core.console_port.intents import Deny, SetPause, StopEverything
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.devices.pairing import MOST_DEVICES
 from aileron_core.errors import Conflict
+from aileron_core.server import review_routes
 from aileron_core.server.review_items import Offer
 from aileron_core.sessions.processes import Holders
 from aileron_core.settings import ConsoleSettings, Settings
@@ -505,6 +506,26 @@ async def test_nothing_of_a_device_that_ended_counts(review: Review, mailbox: Ma
             assert "list" not in line
     assert await core.records("approval.approved") == []
     assert "POST send" not in writes(mailbox)
+
+
+async def test_a_device_that_does_not_read_is_cut_off(
+    review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_routes, "_STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(review_routes, "_BETWEEN_LISTS", 0.0)
+    core, device = review.core, await review.paired()
+    review.drawing.padding = "x" * 1_000_000
+    await core.ask()
+    async with listing(device) as following:
+        await following()
+        (paired,) = core.app.devices.pairings.devices()
+        async with asyncio.timeout(PATIENCE):
+            while paired.streams:
+                await core.do(SetPause(paused=not core.app.pause.is_on))
+                await asyncio.sleep(0.01)
+        with contextlib.suppress(httpx.HTTPError):
+            while await following() is not None:
+                pass
 
 
 async def test_an_answer_that_was_rewritten_is_found_by_its_signature(review: Review) -> None:

@@ -125,7 +125,12 @@ def test_a_missing_argument_is_asked_for_in_one_plain_line(words: list[str], cho
 
 @pytest.mark.parametrize(
     ("words", "meant"),
-    [("launch kodex", "codex"), ("lanch", "launch"), ("audit veryfy", "verify")],
+    [
+        ("launch kodex", "codex"),
+        ("doctor claud", "claude"),
+        ("lanch", "launch"),
+        ("audit veryfy", "verify"),
+    ],
 )
 def test_a_word_that_is_almost_right_names_the_nearest(words: str, meant: str) -> None:
     shown = CliRunner().invoke(aileron, words.split(), prog_name="aileron", terminal_width=80)

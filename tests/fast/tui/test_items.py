@@ -182,6 +182,19 @@ def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
     assert "lines unread" in drawn.keys
 
 
+def test_warnings_that_a_small_head_has_no_room_for_stand_in_the_record() -> None:
+    several = tuple(FieldView(label=each, value="a", count=2) for each in ("To", "Cc", "Bcc"))
+    view = short(self_opened=True, requester_gone=True)
+    view = replace(view, preview=replace(view.preview, fields=several))
+    drawn = Drawn(snapshot_of(view), compact=True)
+    assert "+1 more in the record" in drawn.head
+    assert "session has ended" not in drawn.head
+    record = "\n".join(drawn.document).partition(" Warnings ")[2].partition(" Action ")[0]
+    assert "Bcc: 2 values" in record, "it shares its line with what was cut"
+    assert "The agent's session has ended" in record
+    assert " Warnings " not in "\n".join(Drawn(snapshot_of(view)).document)
+
+
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
 OFFER = view_models.NotAcceptedView(
     kind="preview",
