@@ -178,7 +178,7 @@ def collect_rarely() -> None:
     gc.enable()
 
 
-TURN_SECONDS: Final = 0.0005
+TURN_SECONDS: Final = 0.0001
 """Of a thread in the interpreter while others want it: screen, server and guests' output share it."""
 
 

@@ -44,7 +44,8 @@ def home(furnished: Path, folder: Path) -> Path:
 
 
 @pytest.fixture
-def serve(home: Path) -> Iterator[Serve]:
+def serve(home: Path, mailbox: Mailbox) -> Iterator[Serve]:
+    """Consoles of the test's home; all end before the mailbox, which would wait for what they still ask it."""
     with ExitStack() as ending:
         yield lambda *given, **more: ending.enter_context(closing(Console(home, *given, **more)))
 
