@@ -25,7 +25,7 @@ setup:  ## make .venv with everything that tests and checks need
 node: setup  ## fetch the official TypeScript MCP client and conformance suite (npm) for the tests
 	@$(BIN)/python .ci/node.py
 
-test: node  ## run the whole suite (about 9 minutes on 2 cores)
+test: node  ## run the whole suite (about 10 minutes on 2 cores)
 	@[ -e tests/screen/__pycache__ ] || for part in tests/core "tests/agents tests/fast tests/process tests/screen"; do \
 		$(BIN)/python -m pytest -q --collect-only $$part > /dev/null & done; wait # compiled once, not in each worker
 	$(PYTEST) -m "not real"
