@@ -30,6 +30,7 @@ class Sandbox:
     folder: Path
     project: Path
     rehearsals: list[str] = field(default_factory=list[str])
+    processes: set[int] = field(default_factory=set[int])
 
     def run(self, command: str) -> dict[str, object]:
         return self.worker.call("run", command=command)

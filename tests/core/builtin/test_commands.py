@@ -254,6 +254,10 @@ def committing(seed: int) -> Iterator[tuple[Sandbox, int, dict[str, str], dict[s
                 after[f"d/{i}"] = f"-> ../n/{i}"
         watched = box.project / f"d/{3 * random.Random(seed).randrange(COUNT // 3)}"
         inode = watched.stat().st_ino
+        worker = box.worker.process.pid
+        box.processes = with_descendants({worker}) - {
+            worker
+        }  # later it takes as long as the commit
         request = box.worker.send("commit", rehearsal=done["rehearsal"])
         until = time.monotonic() + SECONDS
         while watched.stat().st_ino == inode:
@@ -262,16 +266,14 @@ def committing(seed: int) -> Iterator[tuple[Sandbox, int, dict[str, str], dict[s
 
 
 def kill_all(box: Sandbox) -> None:
-    worker = box.worker.process.pid
-    there = with_descendants({worker}) - {worker}
     box.worker.process.kill()
-    eventually(lambda: not any(Path(f"/proc/{each}").exists() for each in there))
+    eventually(lambda: not any(Path(f"/proc/{each}").exists() for each in box.processes))
 
 
 @contextlib.contextmanager
 def killed_midway() -> Iterator[tuple[Sandbox, dict[str, str], dict[str, str]]]:
     """Yield after a commit was killed; one that was done before the kill came is no such commit."""
-    for seed in range(10):
+    for seed in range(40):
         with committing(seed) as (box, _, before, after):
             kill_all(box)
             journal = (box.folder / "aileron/commits/s_1/journal").read_text()
@@ -309,9 +311,8 @@ def test_the_end_of_a_session_waits_for_its_commit() -> None:
 def test_a_helper_that_is_killed_has_its_commit_taken_back_at_once() -> None:
     """And no command reaches the journal."""
     with committing(2) as (box, request, before, after):
-        worker = box.worker.process.pid
         with contextlib.suppress(ProcessLookupError):
-            for each in sorted(with_descendants({worker}) - {worker})[2:]:
+            for each in sorted(box.processes)[2:]:
                 os.kill(each, signal.SIGKILL)
         with contextlib.suppress(WorkerError):
             box.worker.answer(request)
